@@ -52,7 +52,9 @@ from .projection import separability_table as separability_table
 from .proof_duels import hard_negative_accuracy as hard_negative_accuracy
 from .query_clusters import failure_clusters as failure_clusters
 from .reranking import depth_curve as depth_curve
+from .reranking import describe_reranking as describe_reranking
 from .reranking import rerank_table as rerank_table
+from .reranking import reranking_changes as reranking_changes
 from .reranking import reranking_factors as reranking_factors
 from .searching.similarity import calibrate_pairs as calibrate_pairs
 from .searching.similarity import judged_pairs as judged_pairs

@@ -61,8 +61,9 @@ def associations(
 ) -> pd.DataFrame:
     """Return Spearman's rank correlation of each numeric feature with each system's values, by collection.
 
-    *values* are of one measure, *features* from `query_features`. Columns: collection, system, feature, rho (-1 to 1),
-    low, high (percentile bootstrap over queries), n_queries. Pairs in which either side does not vary are left out.
+    *values* are of one measure, *features* from `query_features`, with a column first_rank where it is known. Columns:
+    collection, system, feature, rho (-1 to 1), low, high (percentile bootstrap over queries), n_queries. Pairs in which
+    either side does not vary are left out.
 
     >>> ids = ["q1", "q2", "q3"]
     >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
@@ -78,7 +79,7 @@ def associations(
     )
     rows = []
     for (collection, system), part in joined.groupby(["collection", "system"], sort=False, observed=True):
-        for feature in NUMBERS:
+        for feature in [name for name in (*NUMBERS, "first_rank") if name in part]:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
             if len(pair) > 2 and np.ptp(pair, axis=0).all():
                 rho, low, high = spearman_interval(pair, level=level, n_resamples=n_resamples, seed=seed)

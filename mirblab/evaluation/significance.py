@@ -187,6 +187,9 @@ def holm(p: ArrayLike) -> np.ndarray:
     """Return the p values of one family adjusted by Holm's step-down method, in the order given, at most 1.
 
     NaN is no test: it stays NaN and does not count. Holm, Scandinavian Journal of Statistics 1979.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p, dtype=np.float64)
     tested = np.flatnonzero(~np.isnan(p))

@@ -24,6 +24,7 @@ from mirblab.retrieval import late_interaction
 RUNS_VERSION = 1
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
+_OWN_MODULE = "mirblab.encoders.segments.SegmentSimilarity"
 PAIR_BATCH = 512
 DOC_BLOCK = 500
 
@@ -68,7 +69,9 @@ def _trained(name: str) -> dict[str, Any]:
     if read_json(folder / "config_sentence_transformers.json").get("model_type") != "CrossEncoder":
         raise MirblabError(f"'{name}' is an encoder and scores no pairs; search with it as a system: {name}")
     length = read_json(folder / "tokenizer_config.json").get("model_max_length", 512)
-    return {"id": name, "revision": folder_digest(folder), "max_length": length}
+    own = any(module["type"] == _OWN_MODULE for module in read_json(folder / "modules.json"))
+    trust = {"trust_remote_code": True} if own else {}  # so that sentence-transformers takes a module of this package
+    return {"id": name, "revision": folder_digest(folder), "max_length": length} | trust
 
 
 def score_shortlist(

@@ -13,6 +13,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data import beir
+from mirblab.data.candidates import tag_matrix
 from mirblab.data.collection import Collection, read_splits
 from mirblab.data.near_duplicates import find_repeats, fold_text
 from mirblab.evaluation.measures import evaluate
@@ -22,9 +23,11 @@ from mirblab.train.data import HELD_OUT, batch_rows
 from mirblab.train.recipes import Recipe
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from mirblab.train.evaluation import CurrentModel, Evaluate
 
-_LISTS, _HELD_OUT = 10, 11  # the purposes of random streams, beside those of train.data
+_LISTS, _HELD_OUT, _TAGS = 10, 11, 12  # the purposes of random streams, beside those of train.data
 _DEEP = 10  # times the depth of the shortlist, from which easy documents are drawn
 MEASURE = "nDCG@10"
 
@@ -54,6 +57,24 @@ class RankedQuery:
 
 
 @dataclass(frozen=True)
+class ListBatch:
+    """The queries of a step and, for each, 1 + n documents of which the first is relevant.
+
+    *first* (batch, 1 + n): the first stage's scores; *relevant* (batch, batch, 1 + n): whether a query, the first
+    index, has the document of a list, the others, among its relevant ones.
+    """
+
+    queries: list[str]
+    documents: list[list[str]]
+    first: np.ndarray
+    relevant: np.ndarray
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return each query with each of its documents, list by list."""
+        return [(query, text) for query, row in zip(self.queries, self.documents, strict=True) for text in row]
+
+
+@dataclass(frozen=True)
 class RankingLists:
     """The queries to learn from, the documents of each collection, and the queries kept for evaluation."""
 
@@ -64,24 +85,28 @@ class RankingLists:
     def __len__(self) -> int:
         return len(self.queries)
 
-    def draw(self, recipe: Recipe, step: int) -> tuple[list[tuple[str, str]], np.ndarray]:
-        """Return the pairs of a *step*, from 0, and the first stage's scores (batch, 1 + n_negatives).
+    def draw(self, recipe: Recipe, step: int) -> ListBatch:
+        """Return the lists of a *step*, from 0; documents are drawn by the seed and the step alone.
 
-        The first pair of each list is relevant; documents are drawn by the seed and the step alone, the relevant one
-        in proportion to its grade. The share `easy` of the others, which falls evenly to 0 in the course of the
-        training, is from beyond the first stage's first `first_depth`.
+        The relevant one is drawn in proportion to its grade. The share `easy` of the others, which falls evenly to 0
+        in the course of the training, is from beyond the first stage's first `first_depth`.
         """
         rng = np.random.default_rng([recipe.seed, _LISTS, step])
         share = recipe.easy * (1 - step / self.n_steps(recipe))
-        pairs, scores = list[tuple[str, str]](), list[list[float]]()
-        for row in batch_rows(len(self), recipe.batch, recipe.seed, step):
-            query = self.queries[row]
+        queries = [self.queries[row] for row in batch_rows(len(self), recipe.batch, recipe.seed, step)]
+        documents, scores = list[np.ndarray](), list[list[float]]()
+        for query in queries:
             right = rng.choice(len(query.relevant), p=query.grades / query.grades.sum())
             wrong = _drawn_negatives(query, recipe.n_negatives, share, rng)
-            documents = [query.relevant[right], *query.others[wrong]]
-            pairs += [(query.text, self.documents[query.source][document]) for document in documents]
+            documents.append(np.array([query.relevant[right], *query.others[wrong]]))
             scores.append([query.relevant_scores[right], *query.other_scores[wrong]])
-        return pairs, np.array(scores, np.float32)
+        texts = [
+            [self.documents[query.source][document] for document in row]
+            for query, row in zip(queries, documents, strict=True)
+        ]
+        sources = np.array([query.source for query in queries])
+        relevant = [np.isin(documents, query.relevant) & (sources == query.source)[:, None] for query in queries]
+        return ListBatch([query.text for query in queries], texts, np.array(scores, np.float32), np.array(relevant))
 
     def n_steps(self, recipe: Recipe) -> int:
         """Return the number of steps of the whole training."""
@@ -109,7 +134,8 @@ def gather_lists(recipe: Recipe) -> RankingLists:
     to train on, and if fewer queries than one batch have a relevant document and enough others.
     """
     sources = [_training_collection(recipe, name) for name in recipe.collections]
-    apart = _evaluated_queries([*(source.name for source in sources), *recipe.apart])
+    trained = {(source.name, source.split) for source in sources}
+    apart = _evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
     queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[list[str]]()
     for number, collection in enumerate(sources):
         found = _ranked_queries(recipe, number, collection, apart)
@@ -139,11 +165,8 @@ def held_out_lists(recipe: Recipe, material: RankingLists) -> Evaluate | None:
         [_table(at, query.relevant, relevance=query.grades) for at, query in enumerate(material.held_out)]
     )
     first = [query.shortlist_scores for query in material.held_out]
-    pairs = [
-        (query.text, material.documents[query.source][document])
-        for query, documents in zip(material.held_out, lists, strict=True)
-        for document in documents
-    ]
+    texts = [[material.documents[query.source][at] for at in query.shortlist] for query in material.held_out]
+    pairs = [(query.text, text) for query, row in zip(material.held_out, texts, strict=True) for text in row]
 
     def value(scores: Sequence[np.ndarray]) -> float:
         parts = zip(lists, scores, strict=True)
@@ -151,7 +174,13 @@ def held_out_lists(recipe: Recipe, material: RankingLists) -> Evaluate | None:
         return float(evaluate(run, qrels, MEASURE).value.mean())
 
     def measure(model: CurrentModel, step: int) -> dict[str, float]:
-        scores = np.split(model.pair_scores(pairs), np.cumsum([len(documents) for documents in lists])[:-1])
+        if recipe.is_cross:
+            scores = np.split(model.pair_scores(pairs), np.cumsum([len(documents) for documents in lists])[:-1])
+        else:
+            queries = [query.text for query in material.held_out]
+            scores = [
+                model.scores([query], row, recipe.instruction)[0] for query, row in zip(queries, texts, strict=True)
+            ]
         halves = [_scaled(own) + _scaled(stage) for own, stage in zip(scores, first, strict=True)]
         return {MEASURE: value(scores), recipe.first: value(first), f"mean with {recipe.first}": value(halves)}
 
@@ -163,20 +192,21 @@ def _training_collection(recipe: Recipe, name: str) -> Collection:
     name, _, split = name.partition(":")
     split, folder = split or "train", catalogue.collection_folder(name, fetch=True)
     known = sorted({"test", *beir.split_names(folder)})
-    if split not in known or split in HELD_OUT:
+    if split not in known or (split in HELD_OUT and "train" in known):
         raise MirblabError(
             f"recipe '{recipe.name}': {name} has no split '{split}' to train on (found {', '.join(known)}; dev and "
-            "test are for evaluation); take another collection"
+            f"test are for evaluation); take another collection, or write {name}:test to train on all of one without "
+            "a split train, which can then not be evaluated"
         )
     return catalogue.load(name, split).sample(recipe.max_queries, recipe.seed)
 
 
-def _evaluated_queries(names: Iterable[str]) -> list[str]:
-    """Return the distinct texts of all queries of all splits but train of the collections called *names*."""
+def _evaluated_queries(names: Iterable[str], trained: set[tuple[str, str]]) -> list[str]:
+    """Return the distinct texts of all queries of the collections called *names*, but of splits that are *trained*."""
     texts = dict[str, None]()
     for name in dict.fromkeys(names):
         for collection in read_splits(catalogue.collection_folder(name, fetch=True)):
-            if collection.split != "train":
+            if collection.split != "train" and (collection.name, collection.split) not in trained:
                 texts |= dict.fromkeys(collection.query_texts)
     return list(texts)
 
@@ -191,6 +221,7 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
     judged = collection.qrels[(collection.qrels.relevance > 0).to_numpy()]
     rows_of = judged.groupby(judged.query_id.cat.codes.to_numpy()).indices
     judged_docs, grades = judged.doc_id.cat.codes.to_numpy(), judged.relevance.to_numpy()
+    tagged = _tags(recipe, collection) if recipe.negatives == "tags" else None
     prefix = f"{collection.card.instruction} " if recipe.instructed and collection.card.instruction else ""
     queries, empty = list[RankedQuery](), np.array([not text for text in collection.texts])
     for place, text in enumerate(collection.query_texts):
@@ -200,15 +231,23 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
             continue
         here = slice(starts[place], min(starts[place + 1], starts[place] + _DEEP * recipe.first_depth))
         returned, own = docs[here], _scaled(scores[here], recipe.first_depth)
+        shortlist = (returned[: recipe.first_depth].copy(), own[: recipe.first_depth])
+        score_of = dict(zip(returned.tolist(), own.tolist(), strict=True))
+        if recipe.is_cross:  # else it learns that what the first stage ranks high is wrong
+            rows = rows[np.isin(judged_docs[rows], shortlist[0])]
+            if not len(rows):
+                continue
         all_relevant = judged_docs[rows_of[place]]
         wrong = ~(known_documents | empty)[returned] & ~np.isin(returned, alike(all_relevant))
+        wrong &= _below_margin(returned, scores[here], all_relevant, recipe.margin)
+        if tagged is not None:
+            returned, own, wrong = _same_tag(recipe, tagged, place, known_documents | empty, alike(all_relevant))
         others = returned[wrong]
         if len(others) < recipe.n_negatives:
             continue
-        relevant, n_hard = judged_docs[rows], int(wrong[: recipe.first_depth].sum())
-        score_of = dict(zip(returned.tolist(), own.tolist(), strict=True))
+        n_hard = len(others) if tagged is not None else int(wrong[: recipe.first_depth].sum())
+        relevant = judged_docs[rows]
         relevant_scores = np.array([score_of.get(document, 0.0) for document in relevant.tolist()])
-        shortlist = (returned[: recipe.first_depth].copy(), own[: recipe.first_depth])
         queries.append(
             RankedQuery(
                 number, prefix + text, relevant, grades[rows], relevant_scores, others, own[wrong], n_hard, *shortlist
@@ -220,6 +259,44 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
         f"and are left out; {len(queries):,} queries are learnt from or held out"
     )
     return queries
+
+
+def _below_margin(returned: np.ndarray, scores: np.ndarray, relevant: np.ndarray, margin: float) -> np.ndarray:
+    """Return which documents score at most 1 - *margin* of the best relevant one's score; 0: all, bool (n,).
+
+    A document above it is often relevant and unjudged (Moreira et al. 2024, "NV-Retriever", with a margin of .05).
+    """
+    best = scores[np.isin(returned, relevant)]
+    if not margin or not len(best):
+        return np.ones(len(returned), bool)
+    return scores <= (1 - margin) * best.max()
+
+
+def _tags(recipe: Recipe, collection: Collection) -> tuple[csr_array, csr_array]:
+    """Return the tags of queries and documents as sparse matrices of ones; MirblabError where there are none."""
+    corpus, queries = collection.corpus, collection.queries
+    if "tags" not in corpus or "tags" not in queries:
+        raise MirblabError(
+            f"recipe '{recipe.name}': negatives = \"tags\", but {collection.name} has no tags; "
+            'write negatives = "first"'
+        )
+    names = pd.Index(sorted({tag for column in (corpus.tags, queries.tags) for row in column for tag in row or []}))
+    return tag_matrix(queries.tags, names), tag_matrix(corpus.tags, names)
+
+
+def _same_tag(
+    recipe: Recipe, tags: tuple[csr_array, csr_array], place: int, unusable: np.ndarray, relevant: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return documents that share a tag with the query at *place*, drawn at random, with scores of 0 and all True.
+
+    They are at most `first_depth` and neither *unusable* nor *relevant*; their scores are 0. Zhong et al. (ECIR 2023)
+    draw an answer from a post with the same tag.
+    """
+    shared = (tags[1] @ tags[0][[place]].T).tocoo()
+    able = np.setdiff1d(shared.coords[0][~unusable[shared.coords[0]]], relevant)
+    rng = np.random.default_rng([recipe.seed, _TAGS, place])
+    drawn = rng.permutation(able)[: recipe.first_depth]
+    return drawn, np.zeros(len(drawn)), np.ones(len(drawn), bool)
 
 
 def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[np.ndarray, np.ndarray, Alike]:

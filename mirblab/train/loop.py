@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import xxhash
 
@@ -23,7 +24,7 @@ from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, n_threads
 from mirblab.train.data import TrainingTexts, torch_seed
 from mirblab.train.evaluation import CurrentModel, Evaluate
-from mirblab.train.lists import RankingLists
+from mirblab.train.lists import ListBatch, RankingLists
 from mirblab.train.loss import (
     LossOf,
     Passes,
@@ -145,10 +146,10 @@ def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
 
     start, recipe = time.perf_counter(), run.recipe
     torch.manual_seed(torch_seed(recipe.seed, step))
-    strings, loss_of, n_pairs = _inputs(run, step)
+    parts, n_pairs = _inputs(run, step)
     optimiser.zero_grad(set_to_none=True)
     backward = run.passes.cached_backward if recipe.cached else run.passes.backward
-    loss = backward(strings, loss_of)
+    loss = sum(backward(strings, loss_of) for strings, loss_of in parts)
     if not math.isfinite(loss):
         raise MirblabError(
             f"recipe '{recipe.name}': the loss of step {step + 1} is {loss}; lower the learning rate or set "
@@ -165,25 +166,55 @@ def _step(run: TrainingRun, optimiser: Any, step: int) -> dict[str, float]:
     return {"step": step + 1, **facts, "pairs_per_second": round(n_pairs / seconds, 2)}
 
 
-def _inputs(run: TrainingRun, step: int) -> tuple[list[Any], LossOf, int]:
-    """Return the texts, or the pairs of texts, of a *step*, the loss of their vectors, and the number of pairs."""
-    recipe, material = run.recipe, run.material
+def _inputs(run: TrainingRun, step: int) -> tuple[list[tuple[list[Any], LossOf]], int]:
+    """Return the parts of a *step*, texts or pairs of texts with the loss of their vectors, and the number of pairs.
+
+    The loss of the step is the sum over its parts, whose gradients need no other part's activations.
+    """
+    recipe, material, relevant = run.recipe, run.material, None
     if isinstance(material, RankingLists):
-        pairs, first = material.draw(recipe, step)
-        return (
-            pairs,
-            lambda scores: list_loss(scores.view(first.shape), first, recipe.first_weight, recipe.loss),
-            len(pairs),
-        )
-    anchors, positives, negatives = material.texts(material.plan(recipe).draw(step))
+        lists = material.draw(recipe, step)
+        if recipe.is_cross:
+            return _list_parts(recipe, lists), lists.first.size
+        anchors, relevant = lists.queries, lists.relevant
+        positives, *others = (list(column) for column in zip(*lists.documents, strict=True))
+        negatives = [text for column in others for text in column]
+    else:
+        anchors, positives, negatives = material.texts(material.plan(recipe).draw(step))
     queries = run.encoder.strings(anchors, "query", recipe.instruction)
     strings = [*queries, *run.encoder.strings(positives), *run.encoder.strings(negatives)]
-    return strings, _loss_of(recipe, anchors, positives, negatives), len(anchors)
+    return [(strings, _loss_of(recipe, anchors, positives, negatives, relevant))], len(anchors)
 
 
-def _loss_of(recipe: Recipe, anchors: list[str], positives: list[str], negatives: list[str]) -> LossOf:
+def _list_parts(recipe: Recipe, lists: ListBatch) -> list[tuple[list[Any], LossOf]]:
+    """Return the pairs of a few queries at a time, as many as fit into one pass, with their share of the mean loss."""
+    n_documents = lists.first.shape[1]
+    size = max(1, recipe.tokens_per_pass // (recipe.max_length * n_documents))
+    pairs, parts = lists.pairs(), list[tuple[list[Any], LossOf]]()
+    for start in range(0, len(lists.queries), size):
+        first = lists.first[start : start + size]
+
+        def loss_of(scores: torch.Tensor, first: np.ndarray = first) -> torch.Tensor:
+            share = len(first) / len(lists.queries)
+            return share * list_loss(scores.view(first.shape), first, recipe.first_weight, recipe.loss)
+
+        parts.append((pairs[start * n_documents : (start + size) * n_documents], loss_of))
+    return parts
+
+
+def _loss_of(
+    recipe: Recipe, anchors: list[str], positives: list[str], negatives: list[str], relevant: np.ndarray | None = None
+) -> LossOf:
+    """Return the ranking loss of a batch; texts that equal an answer, and *relevant* documents, are no wrong answers.
+
+    *relevant* (n, n, 1 + m): whether a query has each list's relevant document, and its m others, as relevant ones.
+    """
     n, same = len(anchors), same_texts(anchors, positives)
     same_negatives = same_as_negatives(anchors, positives, negatives) if negatives else None
+    if relevant is not None:
+        same |= relevant[:, :, 0] & ~np.eye(n, dtype=bool)
+        if same_negatives is not None:
+            same_negatives |= np.swapaxes(relevant[:, :, 1:], 1, 2).reshape(n, -1)
 
     def loss_of(vectors: torch.Tensor) -> torch.Tensor:
         return ranking_loss(

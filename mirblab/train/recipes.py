@@ -18,14 +18,15 @@ from mirblab.core.errors import MirblabError, check_known
 FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
 _PATH_FIELDS = ("data", "rephrased", "hard")
 CROSS = "cross-encoder"
-# Fields of one kind of model only; the other kind's recipes have their defaults, and do not depend on them.
-_CROSS_FIELDS = (
-    "kind", "collections", "apart", "max_queries", "first", "first_depth", "n_negatives", "easy", "loss", "pooling",
-    "head_rate", "first_weight", "instructed", "held_out_queries",
+# Fields of one kind of model or of data only; other recipes have their defaults, and do not depend on them.
+_CROSS_FIELDS = ("kind", "loss", "pooling", "head_rate", "first_weight", "instructed")
+_ENCODER_FIELDS = ("tokens_from", "tokens_share", "scale", "symmetric", "instruction", "cached", "late")
+_COLLECTION_FIELDS = (
+    "collections", "apart", "max_queries", "first", "first_depth", "n_negatives", "negatives", "margin", "easy",
+    "held_out_queries",
 )  # fmt: skip
 _VIEW_FIELDS = (
-    "tokens_from", "tokens_share", "data", "split", "modules", "rephrased", "view_pairs", "together", "scale",
-    "symmetric", "instruction", "cached", "late", "hard", "n_hard", "mix", "mix_split", "share",
+    "data", "split", "modules", "rephrased", "view_pairs", "together", "hard", "n_hard", "mix", "mix_split", "share",
 )  # fmt: skip
 _Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -85,10 +86,12 @@ class Recipe:
     max_queries: NonNegativeInt = 0
     first: str = "bm25"
     first_depth: Annotated[int, Field(ge=2)] = 50
-    n_negatives: PositiveInt = 7
+    n_negatives: NonNegativeInt = 7
+    negatives: Literal["first", "tags"] = "first"
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     easy: Annotated[float, Field(ge=0, le=1)] = 0.0
     loss: Literal["listwise", "binary"] = "listwise"
-    pooling: Literal["mean", "cls"] = "mean"
+    pooling: Literal["mean", "cls", "segments"] = "mean"
     head_rate: PositiveFloat = 1.0
     first_weight: NonNegativeFloat = 0.0
     instructed: bool = False
@@ -105,8 +108,15 @@ class Recipe:
 
     @property
     def is_cross(self) -> bool:
-        """Return whether a cross-encoder is trained on collections, and not an encoder on views."""
+        """Return whether a cross-encoder is trained, and not an encoder."""
         return self.kind == CROSS
+
+    def unused_fields(self) -> tuple[str, ...]:
+        """Return the fields on which a model of this kind, from collections or from views, does not depend."""
+        return (
+            *(_ENCODER_FIELDS if self.is_cross else _CROSS_FIELDS),
+            *(_VIEW_FIELDS if self.is_cross or self.collections else _COLLECTION_FIELDS),
+        )
 
     @property
     def encoder(self) -> str:
@@ -133,7 +143,7 @@ class Recipe:
 
     def determining(self) -> dict[str, Any]:
         """Return the fields that can change the trained weights, as JSON has them; of a path its last name."""
-        left_out = (*FREE_FIELDS, *(_VIEW_FIELDS if self.is_cross else _CROSS_FIELDS))
+        left_out = (*FREE_FIELDS, *self.unused_fields())
         values = dataclasses.asdict(self) | {name: Path(getattr(self, name)).name for name in _PATH_FIELDS}
         listed = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
         return {name: value for name, value in (values | listed).items() if name not in left_out}
@@ -178,22 +188,28 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return "; ".join(f"{field} was {old.get(field)!r} and is {new.get(field)!r}" for field in fields)
 
 
-def _check_cross_encoder(where: str, made: Recipe) -> None:
-    """Raise MirblabError for a field of the other kind that is set, and for a cross-encoder without collections."""
-    others = _VIEW_FIELDS if made.is_cross else _CROSS_FIELDS
+def _check_kind(where: str, made: Recipe) -> None:
+    """Raise MirblabError for a field of another kind that is set, and for a cross-encoder without collections."""
     plain = Recipe(made.name)
-    wrong = [name for name in others if name != "kind" and getattr(made, name) != getattr(plain, name)]
-    if wrong:
-        raise MirblabError(f"{where}: a {made.kind} has no {', '.join(wrong)}; take it out, or give another kind")
+    wrong = [name for name in made.unused_fields() if name != "kind" and getattr(made, name) != getattr(plain, name)]
     if made.is_cross and not made.collections:
         raise MirblabError(f'{where}: a cross-encoder learns from collections; write collections = ["stacks-qa"]')
-    if made.is_cross and (made.is_static or made.lora or made.recompute):
-        raise MirblabError(f"{where}: a cross-encoder is trained whole, from a transformer; take out static:, lora and "
-                           "recompute")  # fmt: skip
+    if wrong:
+        data = "collections" if made.collections else "views"
+        raise MirblabError(
+            f"{where}: a {made.kind} from {data} has no {', '.join(wrong)}; take it out, or give another kind or data"
+        )
+    if made.is_cross and not made.n_negatives:
+        raise MirblabError(f"{where}: a cross-encoder ranks a document above others; write n_negatives = 7")
+    if made.is_cross and (made.is_static or made.lora or made.recompute or made.trained_share < 1):
+        raise MirblabError(
+            f"{where}: a cross-encoder is trained whole, from a transformer; take out static:, lora, recompute and "
+            "trained_share"
+        )
 
 
 def _check_combinations(where: str, made: Recipe) -> None:
-    _check_cross_encoder(where, made)
+    _check_kind(where, made)
     if made.tokens_from and made.is_static:
         raise MirblabError(
             f"{where}: tokens_from is {made.tokens_from!r} with base {made.base!r}; write a base that is no static "

@@ -57,7 +57,7 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
-    if plan.is_cross:
+    if plan.collections:
         return _train(plan, gather_lists(plan), evaluate, force)
     if views is None:
         from mirblab.analysis import lean_views

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
-from mirblab.analysis.reranking import depth_curve, rerank_table
+from mirblab.analysis.reranking import (
+    depth_curve,
+    describe_reranking,
+    rerank_table,
+    reranking_changes,
+    reranking_factors,
+)
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval import rerank, systems
@@ -61,3 +68,37 @@ def test_depths_that_are_not_there_or_not_positive_are_errors(collection, curve)
         rerank_table(curve, 7)
     with pytest.raises(MirblabError, match=r"depths must be whole numbers from 1, found \[0\]"):
         depth_curve(collection, systems.system("bm25"), "maxsim", [0], "nDCG@10")
+
+
+def test_mixed_scores_are_those_of_the_system_of_that_name(collection, curve):
+    """A shallower depth reuses pairs that were scored deeper; the change and its test belong to the same values."""
+    first = systems.system("bm25")
+    effects = reranking_factors(
+        collection, first, ["maxsim"], "nDCG@10", depths=DEPTHS, instructions=[""], weights=[1.0, 0.3]
+    ).set_index(["depth", "weight"])
+    for name, at in (("bm25>maxsim@10,0.3", (10, 0.3)), ("bm25>maxsim@10", (10, 1.0))):
+        mean = evaluate(systems.system(name).search(collection), collection, ["nDCG@10"]).value.mean()
+        assert effects.loc[at].value == pytest.approx(mean, abs=1e-9)
+    assert effects.change.to_numpy() == pytest.approx((effects.value - effects.first_stage).to_numpy())
+    assert ((effects.low <= effects.change) & (effects.change <= effects.high) & (effects.p > 0)).all()
+    changes = reranking_changes(collection, first, "maxsim", "nDCG@10", depth=10, weight=0.3)
+    assert changes.value.mean() == pytest.approx(effects.loc[(10, 0.3)].change)
+    found = evaluate(first.search(collection, 10), collection, ["R@10"]).value
+    assert ((changes.first_rank == 11) == (found.to_numpy() == 0)).all()
+    assert changes[changes.first_rank == 11].value.abs().max() == 0  # nothing relevant to move
+
+
+def test_the_verdict_counts_what_is_significant_after_holm():
+    """By hand: of three p values .03 is too large, since its threshold is .05 / 2."""
+    row = {"depth": 5, "better": 1, "worse": 2}
+    rows = [
+        row | {"weight": 1.0, "change": -0.2, "p": 0.001},
+        row | {"weight": 1.0, "change": -0.1, "p": 0.03},
+        row | {"weight": 0.3, "change": 0.02, "p": 0.5, "depth": 10},
+    ]
+    when, why, advice = describe_reranking(pd.DataFrame(rows))
+    assert "significantly in 1 of 3 settings and raises it significantly in 0" in when
+    assert "-15.0 points at depth 5 and +2.0 at depth 10; 3 queries gain and 6 lose" in why
+    assert advice.startswith("Use 0.3 of the reranker's score and the first stage's: +2.0 points")
+    worse = pd.DataFrame(rows[:2])
+    assert describe_reranking(worse)[2] == "Do not rerank with these models: no weight raises the mean."

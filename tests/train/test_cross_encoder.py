@@ -129,6 +129,27 @@ def test_a_trained_cross_encoder_reranks(home: Path) -> None:
         system("mine").search(collection)
 
 
+def test_a_cross_encoder_of_segments_begins_near_the_order_of_its_base(home: Path) -> None:
+    """It is the cosine of both segments' token vectors, loads again, and scores the same as while it was trained."""
+    train.train("mine", pooling="segments", steps=1, learning_rate=1e-9)
+    collection = catalogue.load("made-up")
+    shortlist = system("bm25").search(collection, 10)
+    scored = rerank.score_shortlist(shortlist, collection, "mine")
+    settings = rerank.reranker_settings("mine")
+    assert settings["trust_remote_code"]
+    model = rerank._cross_encoder(str(paths.models() / "mine"), settings["revision"], 24, True)
+    transformer, similarity = model
+    assert type(similarity).__name__ == "SegmentSimilarity" and float(similarity.scale.detach()) == pytest.approx(10.0)
+    names = list(zip(scored.query_id, scored.doc_id, strict=True))[:20]
+    for score, (query, document) in zip(scored.score[:20], names, strict=True):
+        features = model.preprocess([(collection.query(query), collection.document(document))])
+        tokens = transformer(features)["token_embeddings"][0].detach().numpy()
+        second = features["token_type_ids"][0].numpy().astype(bool)
+        left, right = tokens[~second].mean(0), tokens[second].mean(0)
+        cosine = left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+        assert score == pytest.approx(10 * cosine, abs=1e-3)
+
+
 def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
     """Another seed gives others, of the new layer, too."""
     one, again, other = (train.train("mine", out=out, seed=seed) for out, seed in (("a", 0), ("b", 0), ("c", 1)))
@@ -191,17 +212,84 @@ def test_a_list_has_its_relevant_document_first_and_no_near_duplicate(home: Path
     """Negatives are different, not relevant, from the shortlist when none may be easy, and drawn by seed and step."""
     material, plan = gather_lists(recipe("mine")), recipe("mine", easy=0.0)
     for step in range(10):
-        pairs, first = material.draw(plan, step)
-        assert pairs == material.draw(plan, step)[0] and first.shape == (4, 4)
+        lists = material.draw(plan, step)
+        pairs, first = lists.pairs(), lists.first
+        assert pairs == material.draw(plan, step).pairs() and first.shape == (4, 4)
         for at in range(0, 16, 4):
             query, documents = pairs[at][0], [document for _, document in pairs[at : at + 4]]
             assert documents[0].startswith(query) and len(set(documents)) == 4
             assert not any(document.startswith(query) for document in documents[1:])
-    assert material.draw(plan, 0)[0] != material.draw(plan, 1)[0]
-    deep = material.draw(recipe("mine", easy=1.0), 0)[1]
+        known = [[[text.startswith(query) for text in row] for row in lists.documents] for query in lists.queries]
+        assert (lists.relevant == np.array(known)).all() and lists.relevant[range(4), range(4), 0].all()
+    assert material.draw(plan, 0).pairs() != material.draw(plan, 1).pairs()
+    deep = material.draw(recipe("mine", easy=1.0), 0).first
     assert (deep[:, 1:] == 0).all() and (first[:, 1:] > 0).any()
     instructed = gather_lists(recipe("mine", instructed=True))
     assert instructed.queries[0].text == "Find the text. " + material.queries[0].text
+
+
+def test_negatives_are_below_the_margin(home: Path) -> None:
+    """A document that scores nearly as high as the relevant one may be relevant, and is not learnt from."""
+    low, high = (gather_lists(recipe("mine", margin=margin)) for margin in (0.0, 0.6))
+    by_text = {query.text: query for query in low.queries}
+    cut = 0
+    for query in high.queries:
+        before = by_text[query.text]
+        assert set(query.others) <= set(before.others) and query.relevant == before.relevant
+        cut += len(query.others) < len(before.others)
+    assert cut > 10
+
+
+def write_tags(folder: Path) -> None:
+    """Give the documents and queries of a made-up collection one of two tags by their number."""
+    for name in ("corpus", "queries"):
+        table = pd.read_json(folder / f"{name}.jsonl", lines=True, dtype=str)
+        table["tags"] = [["even" if int(key[1:]) % 2 == 0 else "odd"] for key in table["_id"]]
+        table.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
+
+
+def test_negatives_can_share_a_tag_with_the_query(home: Path) -> None:
+    """They are drawn at random from all such documents, whatever the first stage returned."""
+    write_tags(home / "data" / "made-up")
+    material = gather_lists(recipe("mine", negatives="tags", first_depth=6))
+    for query in material.queries:
+        assert len(query.others) == 6 == query.n_hard and not set(query.others) & set(query.relevant)
+        assert len({at % 2 for at in (*query.others, *query.relevant)}) == 1
+    assert len({at for query in material.queries for at in query.others}) > 50
+
+
+BI_ENCODER = {"kind": "bi-encoder", "easy": 0.0, "held_out_queries": 4, "scale": 10.0, "n_negatives": 1}
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_negatives": 0}, {"late": 8}, {"cached": True}])
+def test_an_encoder_learns_from_collections(home: Path, changes: dict[str, Any]) -> None:
+    """By passage vectors and by token vectors, with and without documents of the first stage."""
+    first = train.train("mine", **(BI_ENCODER | changes), steps=30, out="learnt")
+    log = train.training_log("learnt")
+    losses = log.loss.dropna()
+    assert losses.iloc[-5:].mean() < losses.iloc[:5].mean()
+    values = log["nDCG@10"].dropna()
+    assert len(values) == 2 and (first / "model.safetensors").is_file()
+    card = (first / "README.md").read_text()
+    assert "made-up" in card and "views of one declaration" not in card
+
+
+def test_a_document_that_is_relevant_to_another_query_is_no_wrong_answer(home: Path) -> None:
+    """Two queries of a batch share their relevant document, which is left out of each other's columns."""
+    import torch
+
+    from mirblab.train.loop import _loss_of
+
+    relevant = np.zeros((2, 2, 2), bool)
+    relevant[:, :, 0] = True
+    plan = recipe("mine", **BI_ENCODER, symmetric=False)
+    vectors = torch.eye(6)[[0, 1, 0, 1, 4, 5]]
+    left_out = float(_loss_of(plan, ["a", "b"], ["c", "d"], ["e", "f"], relevant)(vectors))
+    expected = np.log(1 + 2 * np.exp(-10.0))
+    assert left_out == pytest.approx(expected, rel=1e-2)
+    relevant[0, 1, 1] = True  # the other list's negative, which is the second column of negatives
+    one_less = float(_loss_of(plan, ["a", "b"], ["c", "d"], ["e", "f"], relevant)(vectors))
+    assert one_less == pytest.approx((np.log(1 + np.exp(-10.0)) + expected) / 2, rel=1e-2)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +305,14 @@ def test_a_list_has_its_relevant_document_first_and_no_near_duplicate(home: Path
         ({"collections": ("made-upp",)}, "did you mean 'made-up'"),
         ({"batch": 60}, "36 queries of made-up have a relevant document and 3 others, fewer than one batch of 60"),
         ({"kind": "sparse-encoder"}, "kind is 'sparse-encoder'"),
-        ({"late": 8}, "a cross-encoder has no late"),
-        ({"kind": "bi-encoder"}, "a bi-encoder has no collections"),
+        ({"late": 8}, "a cross-encoder from collections has no late"),
+        ({"kind": "bi-encoder", "head_rate": 2.0}, "a bi-encoder from collections has no head_rate; take it out"),
+        ({"kind": "bi-encoder", "view_pairs": ("a:b",)}, "a bi-encoder from collections has no view_pairs"),
+        ({"kind": "bi-encoder", "collections": ()}, "a bi-encoder from views has no first_depth, n_negatives"),
         ({"lora": 4}, "a cross-encoder is trained whole"),
+        ({"trained_share": 0.5}, "a cross-encoder is trained whole"),
+        ({"n_negatives": 0}, "a cross-encoder ranks a document above others"),
+        ({"negatives": "tags"}, 'negatives = "tags", but made-up has no tags'),
     ],
 )
 def test_what_cannot_be_trained_is_refused(home: Path, changes: dict[str, Any], message: str) -> None:
@@ -227,6 +320,15 @@ def test_what_cannot_be_trained_is_refused(home: Path, changes: dict[str, Any], 
     write_collection(home / "data" / "other", {"test": 3})
     with pytest.raises(MirblabError, match=message):
         train.train("mine", **changes)
+
+
+def test_a_step_in_parts_has_the_gradient_of_the_whole(home: Path) -> None:
+    """Each part holds the activations of a few queries only, and the losses add up."""
+    for out, tokens in (("one", 8192), ("parts", 96)):
+        train.train("mine", out=out, tokens_per_pass=tokens, dropout=False)
+    loss_one, loss_parts = (train.training_log(out).loss.dropna() for out in ("one", "parts"))
+    np.testing.assert_allclose(loss_one, loss_parts, rtol=1e-3)
+    assert len(loss_one) == 6 and loss_one.nunique() == 6
 
 
 def test_the_listwise_loss_is_that_of_a_softmax(home: Path) -> None:

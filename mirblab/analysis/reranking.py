@@ -140,13 +140,12 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         f"The mean change is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and {by_depth.iloc[-1]:+.1f} "
         f"at depth {by_depth.index[-1]}; {int(effects.better.sum())} queries gain and {int(effects.worse.sum())} lose."
     )
-    best = by_weight.idxmax()
+    best = float(str(by_weight.idxmax()))
     alone = "the reranker's score alone" if best == 1 else f"{best:g} of the reranker's score and the first stage's"
-    advice = f"Use {alone}: {by_weight[best]:+.1f} points in the mean"
+    advice = f"Use {alone}: {by_weight.max():+.1f} points in the mean"
     if len(by_weight) > 1:
-        other = by_weight.drop(best).max()
-        advice += f", against {other:+.1f} with the next best weight"
-    if by_weight[best] <= 0:
+        advice += f", against {by_weight.nlargest(2).iloc[1]:+.1f} with the next best weight"
+    if by_weight.max() <= 0:
         advice = "Do not rerank with these models: no weight raises the mean"
     return [when, why, f"{advice}."]
 

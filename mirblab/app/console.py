@@ -235,7 +235,7 @@ def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[st
         return
     table = summary.cost_table(named or encoders, batch.stored_shares(named or encoders), sizes)
     rows = [
-        (row.paper, f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
+        (str(row.paper), f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
         for row in sizes.itertuples(index=False)
     ]
     print_table(("collection", "documents", "queries", "tokens, about"), rows, "the paper's collections")

@@ -180,7 +180,7 @@ def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
 def write_report(suite: str, cells: pd.DataFrame) -> Path:
     """Write the cells as Markdown, CSV and TeX, with commit, versions and machine in JSON; return the Markdown file."""
     folder, counts = paths.figures() / "_verified", cells.state.value_counts()
-    provenance = {
+    provenance: dict[str, Any] = {
         "suite": suite,
         "commit": hand_runs.current_commit(),
         "versions": hand_runs.library_versions(),

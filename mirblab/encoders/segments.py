@@ -45,10 +45,22 @@ class SegmentSimilarity(Module):
         self.save_torch_weights(output_path, safe_serialization=safe_serialization)
 
     @classmethod
-    def load(cls, model_name_or_path: str, **options: Any) -> SegmentSimilarity:
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        init_defaults: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> SegmentSimilarity:
         """Return the module that `save` wrote."""
-        where = {name: options[name] for name in ("subfolder", "token", "cache_folder", "revision", "local_files_only")
-                 if name in options}  # fmt: skip
+        where: dict[str, Any] = {
+            "subfolder": subfolder, "token": token, "cache_folder": cache_folder, "revision": revision,
+            "local_files_only": local_files_only,
+        }  # fmt: skip
         model = cls(**cls.load_config(model_name_or_path, **where))
         cls.load_torch_weights(model_name_or_path, model=model, **where)
         return model

@@ -1,13 +1,15 @@
 """fusion_weights: is a fusion as effective as its better part, on collections that did not choose its weights?
 
     python benchmarks/fusion_weights.py [--data FOLDER] [--collections a,b] [--queries 200] [--documents 1200]
+                                       [--weights 0.235,0.765]
 
 FOLDER holds collections in BEIR's layout (default: `data` in MIRBLAB_SHARED), of which a part is taken: --queries of
 them, what was judged for these, and other documents up to --documents. The bundled collections are taken whole, and
 choose no weights, since they are no samples of what people search.
 
 Weights are chosen for each collection on all others of FOLDER, by the best mean of nDCG@10 or by the best worst
-difference to the better part; and once on the four of LEARNT_ON, by the worst difference: these are shipped. Each
+difference to the better part; and once on the four of LEARNT_ON, by the worst difference: these are shipped, and
+--weights measures them, or others, alone. What was built (mirblab build views) is taken from MIRBLAB_HOME. Each
 fusion is compared with the better part by a paired permutation test, with Holm's correction over the collections of
 FOLDER, and over the bundled ones.
 """
@@ -26,6 +28,7 @@ import numpy as np
 import pandas as pd
 from tokenizer_choice import RULES, fair
 
+from mirblab.core import paths
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation.measures import QueryWarning, evaluate
@@ -40,6 +43,7 @@ BUNDLED = (
     "mini-lean", "mini-isabelle", "mini-hol", "mini-wfb", "mini-formula", "mini-blueprint",
 )  # fmt: skip
 LEARNT_ON = ("mse-dup", "blueprints", "stacks-slogan", "setmm-informal")  # MiniLM leads, BM25 leads, and in between
+OTHER_RULES = {"arqmath-2020-task2": "judged", "views-signature-informal": ""}  # as RULES, of other collections
 MEASURE = "nDCG@10"
 Measured = Mapping[str, Mapping[str, np.ndarray]]  # by collection: values by part, "rrf", and "grid"
 FORMULAS = 0.5  # share of the queries with a result by structure from which on a collection is one of formulas
@@ -99,6 +103,8 @@ def compare(measured: Measured, parts: Sequence[str], grid: np.ndarray) -> pd.Da
         others = [other for other in real if other != name]
         chosen = {f"weights of the others, {criterion}": (others, criterion) for criterion in ("mean", "worst")}
         chosen["weights of four, worst"] = ([each for each in LEARNT_ON if each in measured], "worst")
+        if len(grid) == 1:
+            chosen = {"given weights": (real, "mean")}
         candidates: dict[str, tuple[str, np.ndarray]] = {"reciprocal ranks": ("", table["rrf"])}
         for label, (names, criterion) in chosen.items():
             if names:
@@ -122,26 +128,41 @@ def significance(fused: np.ndarray, better: np.ndarray) -> dict[str, float]:
     return permutation_test(long, MEASURE, baseline="better").iloc[0][["difference", "p"]].to_dict()
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what says which collections are taken, and how much of them."""
+    parser.add_argument("--data", default=str(Path(os.environ.get("MIRBLAB_SHARED", "../shared")) / "data"))
+    parser.add_argument("--collections", default=",".join([*BUNDLED, *RULES, *OTHER_RULES]))
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--documents", type=int, default=1200)
+
+
+def load_collections(given: argparse.Namespace) -> list[Collection]:
+    """Return the bundled collections whole and the others in part; those that were built here need no folder."""
+    collections, rules = list[Collection](), {**RULES, **OTHER_RULES}
+    for name in given.collections.split(","):
+        folder = Path(given.data) / name
+        folder = folder if folder.is_dir() else paths.data() / name
+        if name in BUNDLED:
+            collections.append(catalogue.load(name))
+        elif folder.is_dir():
+            collections.append(cut(load_folder(folder), given.queries, given.documents, rules[name]))
+        print(name, flush=True)
+    return collections
+
+
 def main() -> None:
     """Print how each fusion compares with its better part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=str(Path(os.environ.get("MIRBLAB_SHARED", "../shared")) / "data"))
-    parser.add_argument("--collections", default=",".join([*BUNDLED, *RULES]))
+    add_arguments(parser)
     parser.add_argument("--parts", default="bm25,minilm", help="of each fusion; semicolons between fusions")
-    parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--documents", type=int, default=1200)
+    parser.add_argument("--weights", default="", help="these alone, such as 0.235,0.765; nothing is chosen")
     given = parser.parse_args()
-    collections = []
-    for name in given.collections.split(","):
-        if name in BUNDLED:
-            collections.append(catalogue.load(name))
-        elif (Path(given.data) / name).is_dir():
-            whole = load_folder(Path(given.data) / name)
-            collections.append(cut(whole, given.queries, given.documents, RULES[name]))
-        print(name, flush=True)
+    collections = load_collections(given)
     for fused in given.parts.split(";"):
         parts = fused.split(",")
         grid = weight_grid(len(parts))
+        if given.weights:
+            grid = np.array([[float(weight) for weight in given.weights.split(",")]])
         grid = grid[:: max(len(grid) // 50, 1)]  # three parts: some of the weights, as each takes seconds
         results = {collection.name: measure(collection, parts, grid) for collection in collections}
         measured = {name: table for name, table in results.items() if table}

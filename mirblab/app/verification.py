@@ -161,7 +161,7 @@ def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     whole = pd.concat([kept, made]).drop_duplicates(_CELL, keep="last").sort_values(_CELL)
     text = io.StringIO()
     whole.to_csv(text, index=False, lineterminator="\n")
-    path.parent.mkdir(exist_ok=True)
+    atomic_files.make_folder(path.parent)
     atomic_files.write_text(path, text.getvalue())
     return path
 

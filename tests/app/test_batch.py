@@ -512,7 +512,7 @@ def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, mak
     entry = '[[notebook]]\nname = "one"\nparameters = {{ systems = ["bm25", "{}?"] }}\n'
     suite.write_text(entry.format("bm25+minilm-math@cv"), encoding="utf-8")
     assert suites.read_suite("own")[0].systems == ["bm25"]
-    monkeypatch.setattr(suites.systems.System, "key", {"trained": True})
+    monkeypatch.setattr(suites.inventory, "state", lambda *_: suites.inventory.READY)
     assert suites.read_suite("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
     suite.write_text(entry.format("minilm-maths"), encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'minilm-maths'.*did you mean 'minilm-math'"):

@@ -14,9 +14,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 
-# Vectors of the bundled model are kept from one run of the tests to the next; `pytest --cache-clear` forgets them.
-# Their key is the model's revision and the exact input, and the tests of encoding have homes of their own.
-KEPT = "*/sentence-transformers-all-MiniLM-L6-v2-*"
+# Vectors of the bundled model, and maps, are kept from one run of the tests to the next; `pytest --cache-clear` forgets
+# them. Their key is the model's revision, or the settings of the map, and the exact input; the tests of encoding and of
+# maps have homes of their own.
+SHARED = ("vectors", "tokens", "projections")
+KEPT = ("*/sentence-transformers-all-MiniLM-L6-v2-*", "projections")
 
 
 def _kept_and_shared(session: pytest.Session) -> tuple[Path, Path] | None:
@@ -40,19 +42,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep what the workers encoded."""
     if folders := _kept_and_shared(session):
         kept, shared = folders
-        for folder in shared.glob(KEPT):
+        for folder in (folder for pattern in KEPT for folder in shared.glob(pattern)):
             shutil.copytree(folder, kept / folder.relative_to(shared), dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")
 def link_vectors(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], None]:
-    """Return a function that lets a home share its vectors with all workers, so that a text is encoded once."""
+    """Return a function that lets a home share vectors and maps with all workers, so that a text is encoded once."""
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
 
     def link(home: Path) -> None:
         (home / "cache").mkdir(parents=True, exist_ok=True)
-        for name in ("vectors", "tokens"):
+        for name in SHARED:
             (shared / name).mkdir(parents=True, exist_ok=True)
             (home / "cache" / name).symlink_to(shared / name, target_is_directory=True)
 

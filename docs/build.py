@@ -14,6 +14,8 @@ from jinja2 import Environment, FileSystemLoader
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+# jsonschema imports it where it can, which takes 2.5 s, for formats that no notebook has.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 import books  # noqa: E402
 import interface  # noqa: E402

@@ -34,6 +34,7 @@ out = lab.output("one", suite, word=word)
 out.table(lab.table(pd.DataFrame({"word": [word], "n": [1]}), caption="A word."), "words")"""
 BATCH = """
 import sys
+sys.modules["rfc3987_syntax"] = None  # as in tests/conftest.py, here and in the workers
 from pathlib import Path
 from mirblab.app import batch, suites
 from mirblab.core import paths

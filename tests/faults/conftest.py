@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaign import ONE_THREAD
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -48,7 +49,7 @@ def campaign(figures: Callable[..., None]) -> Callable[..., dict[str, Any]]:
 
     def run(part: str, how: str, name: str, points: int) -> dict[str, Any]:
         command = [sys.executable, str(HERE / "campaign.py"), how, name, str(points)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1500)
         if done.returncode:
             pytest.fail(f"{' '.join(command[1:])}: {done.stderr[-2000:]}")

@@ -44,7 +44,7 @@ def check(found: list[dict[str, Any]], figures: Callable[..., None]) -> None:
 
 def test_three_processes_share_a_home(tmp_path: Path, figures: Callable[..., None]) -> None:
     """Nobody is refused anything."""
-    found = shared(tmp_path, 3, 4, remover=False)
+    found = shared(tmp_path, 3, 2, remover=False)
     check(found, figures)
     assert [one["said"] for one in found if one["refused"]] == []
 

@@ -39,6 +39,18 @@ def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows(tmp_path, m
     assert two.set_index("id").loc[IDS, ["x", "y"]].to_numpy().tolist() == one[["x", "y"]].to_numpy().tolist()
 
 
+def test_the_map_is_that_of_umap_without_neighbours_given(monkeypatch):
+    """To the last bit, also where two vectors are equal; UMAP's own search runs without being compiled."""
+    import umap  # which takes two seconds
+
+    monkeypatch.setattr(umap.umap_, "fast_knn_indices", umap.umap_.fast_knn_indices.py_func)
+    vectors = VECTORS.astype(np.float32)
+    vectors[3] = vectors[30]
+    settings = {"n_neighbors": 15, "min_dist": 0.1, "metric": "cosine", "seed": 2}
+    expected = umap.UMAP(n_neighbors=15, min_dist=0.1, metric="cosine", random_state=2, n_jobs=1).fit_transform(vectors)
+    np.testing.assert_array_equal(projection._fit_umap(vectors, settings), expected)
+
+
 def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
     """Whichever byte it is: the map is named, set aside and drawn again, never another one and never a traceback."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))

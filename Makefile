@@ -26,7 +26,7 @@ test: $(READY)
 	@$(BIN)/mypy & types=$$!; lab=$$(mktemp); \
 	if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow" N=0 > $$lab 2>&1; \
 	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one." > $$lab; fi & browser=$$!; \
-	$(BIN)/python -m pytest -n 3 --dist worksteal; tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
 	wait $$browser; browser=$$?; cat $$lab; rm $$lab; wait $$types && test $$tests$$browser = 00
 
 test-browser: $(READY)

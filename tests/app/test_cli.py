@@ -115,9 +115,9 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_cache_can_be_shown_checked_and_removed(mirblab, make_folder):
+def test_the_cache_can_be_shown_checked_and_removed(mirblab):
     """Also when there is none."""
-    assert mirblab("run", "minilm", str(make_folder())).returncode == 0
+    assert mirblab("run", "minilm", "mini-blueprint").returncode == 0
     short, long = mirblab("cache").stdout, mirblab("cache", "--long").stdout
     assert len(short.splitlines()) <= 30 and "prompt" not in short and "prompt" in long
     assert "spending" in long and "spending" not in short

@@ -71,10 +71,9 @@ def words(ax: plt.Axes) -> str:
 def test_the_given_axes_come_back_labelled(draw: Callable, table: pd.DataFrame, options: dict[str, str]) -> None:
     """No figure is opened beside the given one, the table is left as it was, and the axes carry words."""
     before = table.copy()
-    _, ax = plt.subplots()
-    opened = plt.get_fignums()
+    figure, ax = plt.subplots()
     assert draw(table, ax=ax, **options) is ax
-    assert plt.get_fignums() == opened
+    assert plt.get_fignums() == [figure.number]
     assert ax.has_data()
     assert len(words(ax)) > 20
     pd.testing.assert_frame_equal(table, before)

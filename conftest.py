@@ -1,10 +1,11 @@
-"""Tests and doctests keep data, caches and figures in a home of their own, and compute on one thread each."""
+"""Tests and doctests have a home of their own, compute on one thread each, and leave no figure open."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,11 @@ def _temporary_home(tmp_path_factory: pytest.TempPathFactory, link_vectors: Call
     link_vectors(home)
     os.environ["MIRBLAB_HOME"] = str(home)
     os.environ["MIRBLAB_PROGRESS"] = "0"
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """Close every figure after its test or doctest; one that draws nothing does not import pyplot."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")

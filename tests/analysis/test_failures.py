@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -261,7 +260,6 @@ def test_no_failure_one_failure_and_all_ties_are_words(mini: tuple):
     ) and one.table.queries.tolist() == [1]
     every = failure_clusters([c], ties, features, "tied")
     assert "cannot be tested" in every.describe() and every.table.queries.sum() == len(ties)
-    plt.close("all")
 
 
 def test_a_collection_of_one_query(make_folder):
@@ -322,4 +320,3 @@ def test_the_duel_is_drawn_with_its_queries_named_and_the_middle_counted():
     few = failures.query_outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
     assert [label.get_text() for label in queries.paired_values(few).get_yticklabels()] == ["q1", "q2"]
     assert "Nothing to show" in queries.paired_values(few.head(0)).texts[0].get_text()
-    plt.close("all")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -245,4 +244,3 @@ def test_ranks_are_drawn_from_the_top_with_the_missing_at_the_bottom(one: one_qu
     assert ax.get_yticklabels()[-1].get_text() == "not returned" and ax.get_ylim()[0] > ax.get_ylim()[1]
     assert ax.lines[1].get_ydata()[1] == ax.get_yticks()[-1]
     assert "Nothing to show" in queries.ranks(one_query.judged_ranks(one).head(0)).texts[0].get_text()
-    plt.close("all")

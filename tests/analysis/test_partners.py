@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -35,11 +35,9 @@ PARTNER = {"p-1": "p-2", "p-2": "p-1", "q-1": "q-2", "q-2": "q-1"}
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give every test a home of its own, and close its figures."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every test a home of its own."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

@@ -133,4 +133,3 @@ def test_it_draws_on_the_given_axes_and_refuses_a_table_without_runs():
     with pytest.raises(MirblabError, match="no run to show"):
         fusion_contributions(table[["rank", "doc_id"]])
     assert "empty" in fusion_contributions(table[:0][[]]).texts[0].get_text()
-    plt.close("all")

@@ -84,13 +84,10 @@ def test_the_picture_marks_each_query_tokens_best(folder: Path):
     assert ax.lines[0].get_xydata().tolist() == [[1.5, 0.5], [0.5, 1.5]]  # the middles of the cells
     assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "$", "$"]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["$", "x"]
-    plt.close("all")
 
 
 def test_a_long_text_does_not_make_a_picture_of_any_size():
     """It stays on a page."""
-    import matplotlib.pyplot as plt
 
     ax = plots.token_matches(pd.DataFrame(np.zeros((9, 400))))
     assert ax.figure.get_figwidth() == pytest.approx(14) and 3 < ax.figure.get_figheight() < 5
-    plt.close("all")

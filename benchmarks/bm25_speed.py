@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from mirblab.core.processes import n_cores
 from mirblab.data.collection import load_folder
-from mirblab.data.topk import n_cores
 from mirblab.retrieval import tokenizers
 from mirblab.retrieval.bm25 import TermIndex
 

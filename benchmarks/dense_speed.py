@@ -20,7 +20,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab.data.topk import n_cores
+from mirblab.core.processes import n_cores
 from mirblab.retrieval import dense
 
 SIDE = 2048

@@ -21,9 +21,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from mse_size import forms, posts  # noqa: E402  the script beside this one
 
+from mirblab.core.processes import n_cores  # noqa: E402
 from mirblab.data import near_duplicates  # noqa: E402
 from mirblab.data.near_duplicates import find_repeats  # noqa: E402
-from mirblab.data.topk import n_cores  # noqa: E402
 
 PUBLISHED = 1_350_505 + 25_116
 

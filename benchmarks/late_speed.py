@@ -19,7 +19,7 @@ from importlib.metadata import version
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from mirblab.data.topk import n_cores
+from mirblab.core.processes import n_cores
 from mirblab.encoders.local import unit_vectors
 from mirblab.encoders.token_vectors import StoredTokens, TokenStore
 from mirblab.retrieval import late_interaction

@@ -26,11 +26,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from mirblab.core.processes import n_cores, split_range
 from mirblab.data import beir as on_disk
 from mirblab.data import collection, runs
 from mirblab.data.candidates import Candidates, ListRule, TagRule, tag_matrix
 from mirblab.data.collection import Card, Collection, load_folder
-from mirblab.data.topk import n_cores, split_range
 from mirblab.retrieval import bm25, systems, tokenizers
 
 N_QUERIES, N_DOCS, N_TAGS, N_WORDS = 25_116, 1_350_505, 1_700, 1_000_000

@@ -23,7 +23,7 @@ import pandas as pd
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
-from mirblab.formula.words import BRACES, latex_ngrams
+from mirblab.formula.ngrams import BRACES, latex_ngrams
 from mirblab.retrieval.bm25 import TermIndex, Vocabulary, count_terms
 from mirblab.sources import catalogue
 

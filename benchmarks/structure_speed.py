@@ -35,8 +35,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mirblab.core.processes import n_cores
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.topk import n_cores, top_k
+from mirblab.data.ranking import top_k
 from mirblab.formula.index import Index
 
 WHOLE, SHARD = 28_000_000, 2_000_000  # formula instances of ARQMath, and how many one process would search

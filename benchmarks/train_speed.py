@@ -33,9 +33,9 @@ sys.path.insert(0, str(ROOT))
 from mirblab.analysis import lean_views  # noqa: E402
 from mirblab.encoders.encoding import encoder  # noqa: E402
 from mirblab.train import loop  # noqa: E402
-from mirblab.train.data import gather_texts  # noqa: E402
 from mirblab.train.loss import Passes  # noqa: E402
 from mirblab.train.model import build_model, training_device  # noqa: E402
+from mirblab.train.pairs import gather_texts  # noqa: E402
 from mirblab.train.recipes import check_recipe  # noqa: E402
 
 VERSIONS = ("mirblab", "sentence-transformers", "torch", "transformers", "accelerate")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirblab.app import hand_runs, suites
+from mirblab.app import hand_runs, suite_files
 from mirblab.core import paths
 
 PAGE = Path(__file__).resolve().parent / "tables.md"
@@ -38,7 +38,7 @@ servers stand for them in the tests.
 
 def rows(suite: str) -> Iterator[tuple[str, str, str, str, str]]:
     """Return part, notebook, data, whether it is complete, and what is missing, in the suite's order."""
-    content = suites.read_suite_file(suite)
+    content = suite_files.read_suite_file(suite)
     shared = content.get("parameters", {})
     for entry in content["notebook"]:
         for made in entry.get("makes", []):
@@ -69,7 +69,7 @@ def page() -> str:
     """Return the page."""
     text = HEAD
     for suite in SUITES:
-        content = suites.read_suite_file(suite)
+        content = suite_files.read_suite_file(suite)
         found = sorted(rows(suite), key=lambda row: PARTS[suite].index(row[0]))
         text += f"\n## {content['paper']}: the suite `{suite}`\n\n"
         if collections := content.get("parameters", {}).get("collections"):

@@ -15,8 +15,8 @@ from .app.hand_runs import check_parameters as check_parameters
 from .app.inventory import collections as collections
 from .app.inventory import measures as measures
 from .app.inventory import systems as systems
-from .app.judging import judge as judge
-from .app.suites import output as output
+from .app.judging_screen import judge as judge
+from .app.suite_files import output as output
 from .core.errors import MirblabError as MirblabError
 from .data.runs import read_run as read_run
 from .data.runs import write_run as write_run

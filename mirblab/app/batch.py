@@ -14,9 +14,9 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
-from mirblab.app import stamps, suites
+from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
-from mirblab.app.suites import Job
+from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, processes, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
@@ -183,7 +183,7 @@ def with_parts(whole: System) -> list[System]:
 def encoders_in(suite: str) -> list[str]:
     """Return the encoders of the systems that a suite names, also of those that cannot be used here."""
     names: dict[str, None] = {}
-    for name in suites.systems_named_in(suite):
+    for name in suite_files.systems_named_in(suite):
         with contextlib.suppress(MirblabError):  # a reranker that is not trained yet
             names |= {part.settings["encoder"]: None for part in with_parts(system(name)) if "encoder" in part.settings}
     return list(names)

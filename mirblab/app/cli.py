@@ -228,10 +228,10 @@ def batch(
     force: Annotated[bool, typer.Option(help="Run notebooks that are fresh, too.")] = False,
 ) -> None:
     """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
-    from mirblab.app import console, suites
+    from mirblab.app import console, suite_files
 
     missing: dict[str, str] = {}
-    chosen = suites.read_suite(suite, parse_settings(settings), only, fetch=not plan, tell=missing.__setitem__)
+    chosen = suite_files.read_suite(suite, parse_settings(settings), only, fetch=not plan, tell=missing.__setitem__)
     if plan:
         console.print_plan(chosen, missing, force=force)
         return
@@ -308,13 +308,13 @@ def judge(
     agreement: Annotated[bool, typer.Option("--agreement", help="Ask nothing; print agreement and effect.")] = False,
 ) -> None:
     """Judge documents in random order; what is judged is stored at once, and the same command goes on."""
-    from mirblab.app import judging
+    from mirblab.app import judging_screen
 
-    found = judging.judge(systems, collection, depth, judge=judge, seed=seed, rejudge=rejudge)
+    found = judging_screen.judge(systems, collection, depth, judge=judge, seed=seed, rejudge=rejudge)
     for path in merge or []:
         say(f"{found.merge(path):,} judgements added from {path}")
     if not agreement and not merge:
-        judging.judge_in_terminal(found)
+        judging_screen.judge_in_terminal(found)
     say(f"\n{found.agreement().to_markdown()}\n{found.changes().to_markdown()}")
 
 
@@ -339,12 +339,12 @@ def plan(
     models: Annotated[str, typer.Option(help="Encoders, separated by commas: their costs by collection.")] = "",
 ) -> None:
     """Print what a batch would run, what is stored or missing, and how long and how large the rest is."""
-    from mirblab.app import batch, console, suites
+    from mirblab.app import batch, console, suite_files
 
     missing: dict[str, str] = {}
-    chosen = suites.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
+    chosen = suite_files.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
     console.print_plan(chosen, missing)
-    console.print_costs(suites.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
+    console.print_costs(suite_files.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
 
 
 @app.command()

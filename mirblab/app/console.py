@@ -29,7 +29,7 @@ from mirblab.app.hand_runs import (
     notebook_defaults,
     notebook_parameters,
 )
-from mirblab.app.suites import Job
+from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.paths import readable_size

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from mirblab.app.suites import Job
+from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.app import batch, hand_runs, inventory, suites
+from mirblab.app import batch, hand_runs, inventory, suite_files
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
@@ -33,7 +33,7 @@ _SEED = 0  # of the sample of queries where a collection has more than were aske
 
 def expected_path(suite: str) -> Path:
     """Return the file of a suite's expected values."""
-    return suites.suites_folder() / "expected" / f"{suite}.csv"
+    return suite_files.suites_folder() / "expected" / f"{suite}.csv"
 
 
 def read_expected(suite: str) -> pd.DataFrame:
@@ -168,9 +168,9 @@ def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
 
 def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
     """Yield collection, system, measure and number of queries of each cell that a suite's `verify` asks for."""
-    for entry in suites.read_suite_file(suite).get("verify", []):
+    for entry in suite_files.read_suite_file(suite).get("verify", []):
         names = mini.COLLECTIONS if suite == "mini" else catalogue.built_names()
-        for name in suites.matching(names, entry.get("match", ["*"])):
+        for name in suite_files.matching(names, entry.get("match", ["*"])):
             for system_name in entry["systems"]:
                 if inventory.state("system", system_name) == inventory.READY:
                     for measure in entry["measures"]:

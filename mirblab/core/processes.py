@@ -1,4 +1,4 @@
-"""Processes that end with their parent, and Ctrl-C that lets a step finish first."""
+"""processes: processes that end with their parent, Ctrl-C that lets a step finish first, and tasks in threads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from threading import Thread
 from types import FrameType
+from typing import TypeVar, cast
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+Loop = TypeVar("Loop", bound=Callable[..., None])
 
 
 def end_with_parent() -> None:
@@ -70,3 +77,37 @@ def defer_interrupt(wind_up: Callable[[], object]) -> Iterator[None]:
                 signal.signal(signal.SIGINT, usual)
         if presses:
             usual(signal.SIGINT, None)
+
+
+def split_range(n: int, size: int) -> list[slice]:
+    """Return slices that cover range(n), as equal as possible, none longer than *size*.
+
+    >>> split_range(5, 2)
+    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+    """
+    count = -(-n // size)
+    return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use, at least 1."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
+
+
+@lru_cache
+def compiled(loop: Loop) -> Loop:
+    """Return a loop over arrays as machine code, which several threads can run at the same time."""
+    from numba import njit
+
+    return cast(Loop, njit(nogil=True, cache=True)(loop))
+
+
+def run_in_threads(task: Callable[[Job], Result], jobs: list[Job], workers: int) -> list[Result]:
+    """Return the task's result for each job, in order, on that many threads."""
+    if workers == 1 or len(jobs) < 2:
+        return [task(job) for job in jobs]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(task, jobs))

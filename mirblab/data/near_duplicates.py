@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
-from mirblab.data.topk import n_cores, run_in_threads, split_range
 
 WORDS_PER_SHINGLE = 3  # words in a shingle
 N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and the least share of pairs at the threshold to find

@@ -1,4 +1,4 @@
-"""Runs: their order, ties and depth, and TREC's run files."""
+"""runs: tables of runs in their order, with ranks, cut to a depth, and TREC's run files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pandas as pd
 from mirblab.core import text_files
 from mirblab.core.atomic_files import open_to_write, write_atomically
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.data.ranking import count_repeats, is_ordered, query_bounds, sort_rows
 
 if TYPE_CHECKING:
     import pyarrow as arrow
@@ -26,8 +27,7 @@ LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere
 PYTERRIER = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}  # PyTerrier's names of columns
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
 _LINES_PER_PART = 1 << 20  # lines read at once
-_BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
-_SIGN, _HALF = np.uint32(1 << 31), np.uint64(32)
+_BLOCK = 1 << 16  # rows written together
 
 
 def order_run(run: pd.DataFrame) -> pd.DataFrame:
@@ -185,67 +185,6 @@ def categorical(ids: pd.Series) -> pd.Categorical[Any]:
     return pd.Categorical.from_codes(position[codes], pd.Index(ordered, dtype="str"), validate=False)
 
 
-def query_bounds(queries: np.ndarray) -> np.ndarray:
-    """Return where each query's rows begin, and the end: shape (n_queries + 1,), or [0] for no rows."""
-    inner = np.flatnonzero(queries[1:] != queries[:-1]) + 1
-    return np.concatenate([[0], inner, [len(queries)]]) if len(queries) else np.zeros(1, dtype=np.int64)
-
-
-def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> bool:
-    """Return whether queries ascend, and scores, then documents, descend within each query, in one pass."""
-    for begin in range(0, len(queries) - 1, _BLOCK):
-        query, doc, score = (array[begin : begin + _BLOCK + 1] for array in (queries, docs, scores))
-        if (query[1:] < query[:-1]).any():
-            return False
-        rest = np.flatnonzero(~(score[1:] < score[:-1]))  # where a query ends, and ties: few
-        rest = rest[query[rest + 1] == query[rest]]
-        if not ((score[rest + 1] == score[rest]) & (doc[rest + 1] < doc[rest])).all():
-            return False
-    return True
-
-
-def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the three arrays in order: by query, then score, then document, the last two descending.
-
-    Each row is packed into one integer, since numpy sorts values several times faster than it finds a permutation.
-    """
-    keys = np.empty(len(scores), dtype=np.uint64)
-    for part in _blocks(len(keys)):
-        bits = (scores[part] + np.float32(0)).view(np.uint32)  # adding 0 turns -0.0 into 0.0, which are equal
-        rising = np.where(bits >> 31, ~bits, bits | _SIGN)
-        keys[part] = ~((rising.astype(np.uint64) << _HALF) | docs[part].astype(np.uint64))
-    if (queries[1:] < queries[:-1]).any():
-        order = _order_by_query(queries)
-        queries, keys = queries[order], keys[order]
-    bounds = query_bounds(queries).tolist()
-    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
-        keys[begin:end].sort()
-    docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
-    for part in _blocks(len(keys)):
-        packed = ~keys[part]
-        bits = (packed >> _HALF).astype(np.uint32)
-        scores[part] = np.where(bits >> 31, bits ^ _SIGN, ~bits).view(np.float32)
-        docs[part] = packed.astype(np.uint32)  # the lower half
-    return queries, docs, scores
-
-
-def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
-    """Return how many rows, sorted by query and document, repeat a pair, and the first such pair, or (-1, -1)."""
-    count, pair, bounds = 0, (-1, -1), edges.tolist()
-    per_block = max(1, _BLOCK * len(bounds) // max(1, len(docs)))
-    for first in range(0, len(bounds) - 1, per_block):
-        here = bounds[first : first + per_block + 1]
-        part = docs[here[0] : here[-1]].copy()
-        for begin, end in zip(here[:-1], here[1:], strict=True):
-            part[begin - here[0] : end - here[0]].sort()
-        same = np.flatnonzero(part[1:] == part[:-1])
-        same = same[queries[same + here[0]] == queries[same + here[0] + 1]]
-        if len(same) and not count:
-            pair = int(queries[same[0] + here[0]]), int(part[same[0]])
-        count += len(same)
-    return count, pair
-
-
 def _order_arrays(
     queries: np.ndarray, docs: np.ndarray, scores: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index, attrs: dict
 ) -> pd.DataFrame:
@@ -298,19 +237,6 @@ def _as_text(name: object, column: object) -> str:
     if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         return str(int(name))
     raise MirblabError(f"{column} must be text or whole numbers; found {name!r} ({type(name).__name__})")
-
-
-def _blocks(length: int) -> Iterator[slice]:
-    """Yield slices that cover *length* rows, short enough for the processor's cache."""
-    return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
-
-
-def _order_by_query(queries: np.ndarray) -> np.ndarray:
-    """Return the permutation that groups rows by query; numpy sorts 16-bit numbers by counting, without comparisons."""
-    low = np.argsort(queries.astype(np.uint16), kind="stable")
-    if queries.itemsize <= 2:
-        return low
-    return low[np.argsort((queries >> 16).astype(np.uint16)[low], kind="stable")]
 
 
 def _trec_tables(path: Path) -> Iterator[arrow.Table]:

@@ -12,7 +12,7 @@ from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.terminal import progress
 from mirblab.encoders.hosted.key import check_keys
-from mirblab.formula import words
+from mirblab.formula import ngrams
 
 Entry = dict[str, Any]
 
@@ -108,7 +108,7 @@ def entry_key(entry: Mapping[str, Any]) -> dict[str, Any]:
     found |= {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
     found |= {"sparse": True} if entry.get("sparse") else {}
     # other rules of pre-tokenisation give other vectors
-    return found | ({"pretokens_version": words.VERSION} if "pretokens" in found else {})
+    return found | ({"pretokens_version": ngrams.VERSION} if "pretokens" in found else {})
 
 
 def vector_space(entry: Mapping[str, Any], role: str, prompt: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def input_strings(entry: Mapping[str, Any], role: str, prompt: str, texts: Seque
     ['Q: is $x$ $le$ $y$?']
     """
     if entry.get("pretokens"):
-        texts = list(map(words.named_pretokenisation(entry["pretokens"]), texts))
+        texts = list(map(ngrams.named_pretokenisation(entry["pretokens"]), texts))
     lead, suffix = (entry.get(field, {}).get(role, "") for field in ("lead", "suffix"))
     if not (prompt or lead or suffix):  # then what needs no change is not copied: a corpus can be a gigabyte
         return [replace_surrogates(text.strip()) for text in texts]

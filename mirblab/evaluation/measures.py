@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.data.runs import categorical, order_run, query_bounds, rename_pyterrier
+from mirblab.data.ranking import query_bounds
+from mirblab.data.runs import categorical, order_run, rename_pyterrier
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows

@@ -19,9 +19,9 @@ import numpy as np
 
 from mirblab.core import atomic_files, paths, processes, stored_files
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.processes import n_cores, run_in_threads
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
-from mirblab.data.topk import n_cores, run_in_threads
 from mirblab.formula import scoring, storage
 from mirblab.formula.scoring import DEFAULT_B, TopFormulas, WeightedQuery, kind_weights, sum_by_kind
 from mirblab.formula.storage import (

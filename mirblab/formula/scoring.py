@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.data.topk import compiled, pack_keys, unpack_keys
+from mirblab.core.processes import compiled
+from mirblab.data.ranking import pack_keys, unpack_keys
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
 from mirblab.formula.tokens import KIND_MASK, KINDS
 

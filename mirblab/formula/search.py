@@ -14,7 +14,7 @@ from mirblab.core.errors import check_positive
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import top_k
+from mirblab.data.ranking import top_k
 from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity

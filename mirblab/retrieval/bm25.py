@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
+from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import TopK, compiled, gather_blocks, n_cores, run_in_threads, split_range, top_k
+from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.data.candidates import Candidates
-from mirblab.data.topk import TopK, gather_blocks, n_cores, run_in_threads, split_range
+from mirblab.data.ranking import TopK, gather_blocks
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1

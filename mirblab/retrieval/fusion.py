@@ -15,7 +15,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress
 from mirblab.data import runs
-from mirblab.data.runs import query_bounds, sort_rows
+from mirblab.data.ranking import query_bounds, sort_rows
 from mirblab.evaluation.measures import Measure, QueryWarning, evaluate, parse_measure
 from mirblab.retrieval.fusion_rules import (
     AlignedRuns,

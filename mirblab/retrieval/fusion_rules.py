@@ -12,7 +12,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 from mirblab.data import runs
-from mirblab.data.runs import query_bounds, sort_rows
+from mirblab.data.ranking import query_bounds, sort_rows
 
 _ROWS = 1 << 17  # of all parts, handled together: what is needed of them stays in the processor's cache
 

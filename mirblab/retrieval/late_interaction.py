@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.processes import n_cores, split_range
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.topk import TopK, gather_blocks, n_cores, split_range
+from mirblab.data.ranking import TopK, gather_blocks
 from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, load_token_vectors
 from mirblab.retrieval import dense

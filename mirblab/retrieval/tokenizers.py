@@ -12,8 +12,8 @@ from typing import Any
 
 from mirblab.core.errors import unknown
 from mirblab.formula.in_text import split_text
-from mirblab.formula.words import latex_ngrams
-from mirblab.formula.words import pya0_symbols as pretokens
+from mirblab.formula.ngrams import latex_ngrams
+from mirblab.formula.ngrams import pya0_symbols as pretokens
 
 # The 33 words that Lucene, and with it bm25s, leaves out of English text.
 STOP_WORDS = frozenset(

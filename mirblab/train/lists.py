@@ -19,15 +19,15 @@ from mirblab.data.near_duplicates import find_repeats, fold_text
 from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval.systems import DEPTH, system
 from mirblab.sources import catalogue
-from mirblab.train.data import HELD_OUT, batch_rows
+from mirblab.train.pairs import HELD_OUT, batch_rows
 from mirblab.train.recipes import Recipe
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from mirblab.train.evaluation import CurrentModel, Evaluate
+    from mirblab.train.validation import CurrentModel, Evaluate
 
-_LISTS, _HELD_OUT, _TAGS = 10, 11, 12  # the purposes of random streams, beside those of train.data
+_LISTS, _HELD_OUT, _TAGS = 10, 11, 12  # the purposes of random streams, beside those of train.pairs
 _DEEP = 10  # times the depth of the shortlist, from which easy documents are drawn
 MEASURE = "nDCG@10"
 

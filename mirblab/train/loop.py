@@ -22,8 +22,6 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, n_threads
-from mirblab.train.data import TrainingTexts, torch_seed
-from mirblab.train.evaluation import CurrentModel, Evaluate
 from mirblab.train.lists import ListBatch, RankingLists
 from mirblab.train.loss import (
     LossOf,
@@ -35,7 +33,9 @@ from mirblab.train.loss import (
     same_as_negatives,
     same_texts,
 )
+from mirblab.train.pairs import TrainingTexts, torch_seed
 from mirblab.train.recipes import Recipe, describe_differences
+from mirblab.train.validation import CurrentModel, Evaluate
 
 if TYPE_CHECKING:
     import torch

@@ -22,11 +22,11 @@ from mirblab.analysis.lean_views import in_modules, read_views
 from mirblab.core import atomic_files, paths, registry, stored_files
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress, say
-from mirblab.encoders.hosted.client import Batch, Client, RetryLater, checked_key, estimate_tokens, open_ledger
-from mirblab.encoders.hosted.limits import Clock
+from mirblab.encoders.hosted.client import Batch, Client, checked_key, estimate_tokens, open_ledger
+from mirblab.encoders.hosted.limits import Clock, RetryLater
 from mirblab.encoders.hosted.vendors import Entry, Hosted, OpenAI, read_hosted, request_url
-from mirblab.train import data, rules
-from mirblab.train.data import NEGATIVE_COLUMNS, check_statements, rephrasing_table
+from mirblab.train import pairs, rules
+from mirblab.train.pairs import NEGATIVE_COLUMNS, check_statements, rephrasing_table
 from mirblab.train.rules import Reply, UnusableReply
 
 STEPS = ("decompose", "rephrase", "negatives")
@@ -60,7 +60,7 @@ def run_rephrasing(
     rows = choose_statements(read_views(source), seed=seed, **choice)
     say(f"{source}: {len(rows):,} statements")
     if rules:
-        table = data.rephrase_by_rules(rows, seed, with_negatives=negatives)
+        table = pairs.rephrase_by_rules(rows, seed, with_negatives=negatives)
         lines = [f"rules: {(table.rephrasing != '').sum():,} of {len(table):,} statements reworded"]
     else:
         service = chat_model(model, url, **(limits or {}))
@@ -73,9 +73,9 @@ def run_rephrasing(
     for line in lines:
         say(f"  {line}")
     if negatives:
-        counts = (table[list(data.NEGATIVE_COLUMNS)] != "").sum(axis=1)
+        counts = (table[list(pairs.NEGATIVE_COLUMNS)] != "").sum(axis=1)
         say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {data.save_rephrasings(table, out or data.default_path(source))}")
+    say(f"in {pairs.save_rephrasings(table, out or pairs.default_path(source))}")
     return 0
 
 

@@ -21,13 +21,13 @@ from mirblab.data import digests
 from mirblab.encoders import local
 from mirblab.encoders.encoding import Encoder
 from mirblab.train import loop
-from mirblab.train.data import TrainingTexts, gather_texts
-from mirblab.train.evaluation import Evaluate, held_out
 from mirblab.train.lists import RankingLists, gather_lists, held_out_lists
 from mirblab.train.loop import TrainingRun, evaluation_rows, run_to_end
 from mirblab.train.loss import PairPasses, Passes, TokenPasses, resolve_precision
 from mirblab.train.model import build_cross_encoder, build_model, finish_model, starting_encoder, training_device
+from mirblab.train.pairs import TrainingTexts, gather_texts
 from mirblab.train.recipes import Recipe, describe_differences, recipe
+from mirblab.train.validation import Evaluate, held_out
 
 RECIPE, _WORKSHOPS = "recipe.json", ".training"
 _LIBRARIES = ("mirblab", "sentence-transformers", "torch", "transformers")

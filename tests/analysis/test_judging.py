@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from mirblab.analysis.judging import Judging, cohen_kappa, krippendorff_alpha
-from mirblab.app.judging import judge
+from mirblab.app.judging_screen import judge
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation.measures import evaluate

@@ -20,7 +20,7 @@ import pytest
 from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
-from mirblab.app import batch, hand_runs, stamps, suites
+from mirblab.app import batch, hand_runs, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -36,12 +36,12 @@ BATCH = """
 import sys
 sys.modules["rfc3987_syntax"] = None  # as in tests/conftest.py, here and in the workers
 from pathlib import Path
-from mirblab.app import batch, suites
+from mirblab.app import batch, suite_files
 from mirblab.core import paths
 
 paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
-    jobs = suites.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
+    jobs = suite_files.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
     outcomes = batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
     print(*(outcome.problem or outcome.state for outcome in outcomes), sep="\\n")
 """
@@ -73,7 +73,7 @@ def _forked_workers(monkeypatch) -> None:
     monkeypatch.setattr(batch, "get_context", lambda _: get_context("fork"))
 
 
-def is_fresh(job: suites.Job) -> bool:
+def is_fresh(job: suite_files.Job) -> bool:
     return not stamps.reason_to_run(job)
 
 
@@ -83,7 +83,7 @@ def run(jobs) -> list[batch.Outcome]:
 
 def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
     """Its executed copy is kept beside theirs."""
-    outcomes = {outcome.job.name: outcome for outcome in run(suites.read_suite("own"))}
+    outcomes = {outcome.job.name: outcome for outcome in run(suite_files.read_suite("own"))}
     assert {name: outcome.state for name, outcome in outcomes.items()} == {"one": "ran", "two": "ran", "bad": "failed"}
     assert "cell [3] '1 / 0': ZeroDivisionError: division by zero" in outcomes["bad"].problem
     kept = paths.figures() / "_executed" / "own"
@@ -98,7 +98,7 @@ def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
     from jupyter_server.services.contents.filemanager import FileContentsManager
 
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
-    (job,) = [job for job in suites.read_suite("own") if job.name == "one"]
+    (job,) = [job for job in suite_files.read_suite("own") if job.name == "one"]
     run([job])
     changed = nbformat.read(job.executed, as_version=4)
     changed.cells[-1].outputs.append(nbformat.v4.new_output("stream", text="<b>another</b>"))
@@ -111,11 +111,11 @@ def test_jupyter_trusts_what_the_batch_ran(own_suite, tmp_path, monkeypatch):
 
 def test_a_second_run_has_nothing_to_do(own_suite):
     """Until notebook, parameters or outputs change."""
-    jobs = suites.read_suite("own", only=["one", "two"])
+    jobs = suite_files.read_suite("own", only=["one", "two"])
     assert not any(is_fresh(job) for job in jobs)
     run(jobs)
-    assert all(is_fresh(job) for job in suites.read_suite("own", only=["one", "two"]))
-    assert not is_fresh(suites.read_suite("own", {"n": 2}, ["one"])[0])
+    assert all(is_fresh(job) for job in suite_files.read_suite("own", only=["one", "two"]))
+    assert not is_fresh(suite_files.read_suite("own", {"n": 2}, ["one"])[0])
     (paths.figures() / "own" / "one" / "a.txt").unlink()
     assert not is_fresh(jobs[0]) and is_fresh(jobs[1])
     notebook(own_suite, "two", WRITE.format(name="two") + "print(1)")
@@ -124,17 +124,17 @@ def test_a_second_run_has_nothing_to_do(own_suite):
 
 def test_what_an_older_run_left_is_dropped(own_suite):
     """A figure that the notebook no longer makes does not stand beside the new ones."""
-    run(suites.read_suite("own", only=["one"]))
+    run(suite_files.read_suite("own", only=["one"]))
     notes = paths.figures() / "own" / "one" / "notes.md"
     notes.write_text("mine", encoding="utf-8")
-    run(suites.read_suite("own", {"word": "c"}, ["one"]))
+    run(suite_files.read_suite("own", {"word": "c"}, ["one"]))
     assert sorted(path.name for path in notes.parent.iterdir()) == ["c.txt", "notes.md"]
     assert [path.name for path in notes.parent.parent.parent.glob("_executed/own/*")] != []
 
 
 def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     """Whatever a damaged record names; and links, and what somebody has changed, stay."""
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     precious, linked, other = (
         tmp_path / "home" / "precious.txt",
         tmp_path / "elsewhere",
@@ -160,7 +160,7 @@ def test_the_longest_notebook_begins_first_and_counts_in_the_estimate(own_suite)
     """As the suite expects it before the first run; two workers cannot be done before the longest one is."""
     path = own_suite / "suites" / "own.toml"
     path.write_text(path.read_text("utf-8") + '[[notebook]]\nname = "bad"\nseconds = 90\n', encoding="utf-8")
-    jobs = [job for job in suites.read_suite("own") if job.name != "bad" or job.seconds == 90]
+    jobs = [job for job in suite_files.read_suite("own") if job.name != "bad" or job.seconds == 90]
     assert [job.name for job in jobs] == ["one", "two", "bad"]
     assert batch.total_seconds(jobs, [], 2) == 90 and batch.total_seconds(jobs, [], 1) == 104
     outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
@@ -176,7 +176,7 @@ def test_a_text_of_several_collections_is_counted_once(own_suite, make_folder):
     parameters = 'collections: list[str] = ["first", "second", "third"]\nsystems: list[str] = ["bm25", "minilm"]\n'
     notebook(own_suite, "one", "1", parameters)
     (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
-    runs = batch.missing_runs(suites.read_suite("own"))
+    runs = batch.missing_runs(suite_files.read_suite("own"))
     assert [run.n_texts for run in runs if run.system == "minilm"] == [5, 0, 1]
     assert [run.n_texts for run in runs if run.system == "bm25"] == [0, 0, 0]
 
@@ -204,14 +204,14 @@ def test_no_clock_decides_what_a_run_made(own_suite):
     """A file server whose clock is years behind dates new figures before the run; they are on record all the same."""
     notebook(own_suite, "one", WRITE.format(name="one") + "os.utime(folder / (word + '.txt'), (1, 1))")
     for word in "ac":
-        (job,) = suites.read_suite("own", {"word": word}, ["one"])
+        (job,) = suite_files.read_suite("own", {"word": word}, ["one"])
         run([job])
         assert [path.name for path in job.folder.iterdir()] == [f"{word}.txt"] and is_fresh(job)
 
 
 def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
     """An emptied table, an executed copy of two brackets, another byte, and a damaged record: it is made anew."""
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     run([job])
     for path in (job.folder / "a.txt", job.executed):
         was = path.read_bytes()
@@ -229,10 +229,10 @@ def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
 )
 def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     """It never ends in a traceback, nor does a damaged measurement of the speed; both are guessed then."""
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
-    assert not is_fresh(job) and batch.expected_seconds(job) == suites.SECONDS_PER_NOTEBOOK
+    assert not is_fresh(job) and batch.expected_seconds(job) == suite_files.SECONDS_PER_NOTEBOOK
     ((_, reason),) = batch.find_stale([job])
     assert "own/one.json" in reason.replace(os.sep, "/")
     assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0
@@ -245,7 +245,7 @@ def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
 @pytest.mark.parametrize("parameters", [{"word": [1]}, {"wrod": "a"}, {"n": None}, {}])
 def test_parameters_in_a_record_are_checked_before_they_are_used(own_suite, parameters):
     """The list of figures says what is wrong with them."""
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     stamp = {"key": "0", "seconds": 1, "made": "", "parameters": parameters, "executed": "", "files": {}}
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
@@ -283,7 +283,7 @@ def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path):
                 one.kill()
     executed = paths.figures() / "_executed" / "own"
     assert [path.name for path in executed.glob(".*.partial.*")] != []
-    run(suites.read_suite("own", only=["one"]))
+    run(suite_files.read_suite("own", only=["one"]))
     assert [path.name for path in executed.glob(".*.partial.*")] == []
 
 
@@ -299,7 +299,7 @@ def test_two_batches_at_once_leave_what_one_of_them_made(own_suite, tmp_path):
     assert sorted(state for states in said for state in states) == ["fresh", "ran", "ran", "ran"]
     assert log.read_text("utf-8") == "ran "
     (left,) = (paths.figures() / "own" / "one").iterdir()
-    assert [is_fresh(suites.read_suite("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
+    assert [is_fresh(suite_files.read_suite("own", {"word": word}, ["one"])[0]) for word in "ac"] == [
         left.name == "a.txt",
         left.name == "c.txt",
     ]
@@ -320,7 +320,7 @@ def test_a_kernel_that_does_not_start_is_started_again(own_suite, tmp_path, monk
     folder.mkdir(parents=True)
     (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
-    (outcome,) = run(suites.read_suite("own", only=["one"]))
+    (outcome,) = run(suite_files.read_suite("own", only=["one"]))
     assert (outcome.state, outcome.problem, starts.read_text()) == ("ran", "", "start start start ")
 
 
@@ -328,7 +328,7 @@ def test_a_warning_of_the_library_is_one_line_of_the_notebook(own_suite):
     """Once, and escaped; nothing on standard error."""
     warn = "lab.evaluation.measures.warnings.warn('2 < 3', lab.evaluation.measures.QueryWarning)"
     notebook(own_suite, "one", f"import mirblab as lab\nlab.check_parameters()\nfor _ in 'ab':\n    {warn}")
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     (outcome,) = run([job])
     outputs = [output for cell in nbformat.read(job.executed, 4).cells for output in cell.get("outputs", [])]
     assert outcome.problem == "" and [output.output_type for output in outputs] == ["display_data"]
@@ -340,7 +340,7 @@ def test_a_run_by_hand_has_a_folder_of_its_own(own_suite, tmp_path):
     import papermill
 
     notebook(own_suite, "one", TABLE)
-    (job,) = suites.read_suite("own", only=["one"])
+    (job,) = suite_files.read_suite("own", only=["one"])
     run([job])
     was = {path: path.read_bytes() for path in job.folder.iterdir()}
     assert {path.name for path in was} == {f"words.{suffix}" for suffix in ("tex", "md", "csv", "json")}
@@ -382,13 +382,13 @@ def test_a_misspelt_parameter_under_papermill_is_refused_by_the_first_cell(own_s
 def test_a_wrong_parameter_is_refused_before_anything_runs(own_suite, overrides, message):
     """Papermill alone would only log it."""
     with pytest.raises(MirblabError, match=message):
-        suites.read_suite("own", overrides)
+        suite_files.read_suite("own", overrides)
     assert not paths.figures().exists()
 
 
 def test_a_whole_number_may_stand_for_a_float(own_suite):
     """1 is a share, too."""
-    assert suites.read_suite("own", {"x": 1})[0].parameters["x"] == 1
+    assert suite_files.read_suite("own", {"x": 1})[0].parameters["x"] == 1
 
 
 def test_an_unknown_parameter_in_the_suite_itself_is_refused(own_suite):
@@ -396,15 +396,15 @@ def test_an_unknown_parameter_in_the_suite_itself_is_refused(own_suite):
     path = own_suite / "suites" / "own.toml"
     path.write_text('[[notebook]]\nname = "one"\nparameters = { wodr = "b" }\n', encoding="utf-8")
     with pytest.raises(MirblabError, match=r"own\.toml, one: no parameter 'wodr'"):
-        suites.read_suite("own")
+        suite_files.read_suite("own")
 
 
 def test_unknown_suites_and_notebooks_get_suggestions(own_suite):
     """Names are made from what is there."""
     with pytest.raises(MirblabError, match=r"no suite 'onw'; did you mean 'own'\? Known: own"):
-        suites.read_suite("onw")
+        suite_files.read_suite("onw")
     with pytest.raises(MirblabError, match=r"no notebook in the suite own 'thre'"):
-        suites.read_suite("own", only=["thre"])
+        suite_files.read_suite("own", only=["thre"])
 
 
 def test_unknown_collections_and_systems_are_refused(own_suite):
@@ -417,9 +417,9 @@ def test_unknown_collections_and_systems_are_refused(own_suite):
     )
     (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'bm26'"):
-        suites.read_suite("own", {"systems": ["bm26"]})
+        suite_files.read_suite("own", {"systems": ["bm26"]})
     with pytest.raises(MirblabError, match="no real collection is built or added yet"):
-        suites.read_suite("own", {"collections": ["*"]})
+        suite_files.read_suite("own", {"collections": ["*"]})
 
 
 def test_models_and_measures_are_checked_before_anything_runs(own_suite):
@@ -433,10 +433,10 @@ def test_models_and_measures_are_checked_before_anything_runs(own_suite):
         ({"measures": [1]}, "'measures' must list values like 'AP'"),
     ):
         with pytest.raises(MirblabError, match=message):
-            suites.read_suite("own", overrides)
+            suite_files.read_suite("own", overrides)
     (own_suite / "suites" / "own.toml").write_text('[parameters]\nmeasure = ["AP"]\n[[notebook]]\nname = "one"\n')
     with pytest.raises(MirblabError, match="no parameter 'measure'.*did you mean 'measures'"):
-        suites.read_suite("own")
+        suite_files.read_suite("own")
 
 
 def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
@@ -449,9 +449,9 @@ def test_a_file_that_a_parameter_names_is_part_of_the_key(own_suite, tmp_path):
         keys = []
         for content in ("one", "another", "one"):
             written.write_text(content, encoding="utf-8")
-            keys.append(suites.read_suite("own", {"source": str(path)})[0].key())
+            keys.append(suite_files.read_suite("own", {"source": str(path)})[0].key())
         assert keys[0] == keys[2] != keys[1]
-    assert suites.read_suite("own", {"source": "a long question " * 50})[0].key()
+    assert suite_files.read_suite("own", {"source": "a long question " * 50})[0].key()
 
 
 def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_called(own_suite, make_folder, tmp_path):
@@ -465,7 +465,7 @@ def test_collections_and_files_are_part_of_the_key_whatever_their_parameter_is_c
             shutil.rmtree(paths.data() / "left-qa", ignore_errors=True)
             catalogue.add(make_folder([{"_id": f"d{n}", "title": "", "text": text} for n in (1, 2, 3)], name="left-qa"))
             notebook_parameters.cache_clear()
-            keys.append(suites.read_suite("own", only=["one"])[0].key())
+            keys.append(suite_files.read_suite("own", only=["one"])[0].key())
         assert keys[0] == keys[2] != keys[1]
 
 
@@ -473,12 +473,12 @@ def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):
     """Papermill would keep what was derived from the default."""
     notebook(own_suite, "one", "1", "n: int = 1\nm = n + 1\n")
     with pytest.raises(MirblabError, match=r"one\.ipynb: line 2 of the parameters is not"):
-        suites.read_suite("own", only=["one"])
+        suite_files.read_suite("own", only=["one"])
 
 
 def test_the_bundled_suite_is_sound():
     """All notebooks, with parameters that they have; the plan names what is not stored."""
-    jobs = suites.read_suite("mini")
+    jobs = suite_files.read_suite("mini")
     assert len(jobs) == 35 and {job.part for job in jobs} == {""}
     todo = batch.missing_runs([job for job in jobs if job.name == "13_significance"])
     assert {step.collection for step in todo} <= {"mini-qa"}
@@ -495,13 +495,13 @@ def test_a_suite_can_narrow_the_star_by_name(own_suite, make_folder):
     suite = own_suite / "suites" / "own.toml"
     entry = '[[notebook]]\nname = "one"\nmatch = ["{}"]\nparameters = {{ collection = "*" }}\n'
     suite.write_text(entry.format("left-q*"), encoding="utf-8")
-    assert [job.part for job in suites.read_suite("own")] == ["left-qa"]
+    assert [job.part for job in suite_files.read_suite("own")] == ["left-qa"]
     suite.write_text(entry.format('!*-qa", "left*'), encoding="utf-8")
-    assert [job.part for job in suites.read_suite("own")] == ["left-premise"]
+    assert [job.part for job in suite_files.read_suite("own")] == ["left-premise"]
     suite.write_text(entry.format("right-*"), encoding="utf-8")
-    assert suites.read_suite("own") == []
+    assert suite_files.read_suite("own") == []
     suite.write_text(entry.format("*") + 'needs = ["left-qa", "right-qa"]\n', encoding="utf-8")
-    assert suites.read_suite("own") == []
+    assert suite_files.read_suite("own") == []
 
 
 def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, make_folder, monkeypatch):
@@ -512,9 +512,9 @@ def test_a_suite_can_name_a_system_whose_model_may_not_be_trained(own_suite, mak
     suite = own_suite / "suites" / "own.toml"
     entry = '[[notebook]]\nname = "one"\nparameters = {{ systems = ["bm25", "{}?"] }}\n'
     suite.write_text(entry.format("bm25+minilm-math@cv"), encoding="utf-8")
-    assert suites.read_suite("own")[0].systems == ["bm25"]
-    monkeypatch.setattr(suites.inventory, "state", lambda *_: suites.inventory.READY)
-    assert suites.read_suite("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
+    assert suite_files.read_suite("own")[0].systems == ["bm25"]
+    monkeypatch.setattr(suite_files.inventory, "state", lambda *_: suite_files.inventory.READY)
+    assert suite_files.read_suite("own")[0].systems == ["bm25", "bm25+minilm-math@cv"]
     suite.write_text(entry.format("minilm-maths"), encoding="utf-8")
     with pytest.raises(MirblabError, match="no system 'minilm-maths'.*did you mean 'minilm-math'"):
-        suites.read_suite("own")
+        suite_files.read_suite("own")

@@ -9,7 +9,7 @@ import pytest
 
 from mirblab.app import hand_runs
 from mirblab.app.hand_runs import library_versions
-from mirblab.app.suites import output
+from mirblab.app.suite_files import output
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.display import plots, result_tables

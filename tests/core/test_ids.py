@@ -20,7 +20,7 @@ from mirblab.evaluation import arqmath, imported_values
 from mirblab.retrieval.run_store import RunStore
 from mirblab.sources import hub
 from mirblab.sources.shared import readers, tables
-from mirblab.train import data
+from mirblab.train import pairs as training_pairs
 
 AWKWARD = ["0042", "1e5", "True", "NaN", "null", "1_000", "+42", "0x1F", "١٢", "0704.0001", "inf", "-0", "None", "NA",
            "false", "1.0", "00", "2020-01-01", "1,5", "#1", "'", '"', "\\N", "-inf", "nan", "N/A", "12:30"]  # fmt: skip
@@ -96,9 +96,12 @@ def through_own_json(names: list[str], folder: Path) -> set:
 
 def through_rephrasings(names: list[str], folder: Path) -> set:
     """Save and read a table of new texts, as JSON lines and as parquet."""
-    made = [data.rephrasing_table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})]
+    made = [
+        training_pairs.rephrasing_table(names, [{} for _ in names], ["" for _ in names], {"model": "m", "prompts": "p"})
+    ]
     found = [
-        data.read_rephrasings(data.save_rephrasings(made[0], folder / f"a.{suffix}")) for suffix in ("jsonl", "parquet")
+        training_pairs.read_rephrasings(training_pairs.save_rephrasings(made[0], folder / f"a.{suffix}"))
+        for suffix in ("jsonl", "parquet")
     ]
     assert found[0].id.tolist() == found[1].id.tolist()
     return {(one, two) for one in found[0].id for two in found[1].id}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.app import suites
+from mirblab.app import suite_files
 from mirblab.app.doctor import registries
 from mirblab.core import registry
 from mirblab.core.errors import MirblabError
@@ -148,9 +148,9 @@ def test_a_card_and_a_suite_are_read_by_the_same_function(tmp_path: Path, monkey
     with pytest.raises(MirblabError, match=r"card.toml, line 2: relevant_from is nan"):
         Card.read(tmp_path)
     (tmp_path / "odd.toml").write_bytes(b'[[notebook]]\nname = "\xff"\n')
-    monkeypatch.setattr(suites, "suites_folder", lambda: tmp_path)
+    monkeypatch.setattr(suite_files, "suites_folder", lambda: tmp_path)
     with pytest.raises(MirblabError, match=r"odd.toml, line 2: the byte 0xff is not UTF-8"):
-        suites.read_suite("odd")
+        suite_files.read_suite("odd")
 
 
 def test_a_mark_of_order_before_the_text_does_no_harm(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mirblab.encoders import local
 from mirblab.evaluation import imported_values
 from mirblab.sources import naturalproofs
 from mirblab.sources.shared import readers, tables
-from mirblab.train import data, loop
+from mirblab.train import loop, pairs
 
 DEEP, NUMBER = "[" * 3000 + "]" * 3000, "1" * 5000
 
@@ -44,7 +44,7 @@ READERS = {
     "rows": lambda path: list(readers.read_rows(path, ["_id"], json_text_counter())),
     "arrays": lambda path: list(readers.read_json_records(path)),
     "own_table": tables.read_table,
-    "rephrasings": data.read_rephrasings,
+    "rephrasings": pairs.read_rephrasings,
 }
 WHOLE = {
     "file": text_files.read_json,
@@ -120,4 +120,4 @@ def test_a_damaged_line_of_a_training_log_is_named(tmp_path):
 def test_a_line_of_new_texts_that_cannot_be_used_is_named(tmp_path, line, what):
     (tmp_path / "a.jsonl").write_text(f'{{"id": "a"}}\n{line}\n')
     with pytest.raises(MirblabError, match=rf"a\.jsonl, line 2: .*{what}"):
-        data.read_rephrasings(tmp_path / "a.jsonl")
+        pairs.read_rephrasings(tmp_path / "a.jsonl")

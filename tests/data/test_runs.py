@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
+from mirblab.data.ranking import top_k
 from mirblab.data.runs import cut_run, from_positions, order_run, read_run, write_run
-from mirblab.data.topk import top_k
 from mirblab.retrieval import run_store
 from mirblab.retrieval.run_store import RunStore
 

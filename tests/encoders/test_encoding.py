@@ -19,7 +19,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import encoding, local, spaces
 from mirblab.encoders.encoding import Encoder, encoder
-from mirblab.formula import words
+from mirblab.formula import ngrams
 from mirblab.retrieval import systems
 
 
@@ -481,10 +481,10 @@ def test_formulas_reach_the_model_as_words(tiny: Encoder, folder: Path) -> None:
 
 def test_pretokens_and_their_rules_are_part_of_the_key(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each form has a space, other rules another one, and an entry without it keeps the key that it had."""
-    made = [tiny, *(Encoder("tiny", tiny.entry | {"pretokens": form}) for form in words.FORMS)]
+    made = [tiny, *(Encoder("tiny", tiny.entry | {"pretokens": form}) for form in ngrams.FORMS)]
     paths = {one.store().path for one in made}
     assert len(paths) == 4 and not {"pretokens", "pretokens_version"} & set(tiny.key)
-    monkeypatch.setattr(words, "VERSION", words.VERSION + 1)
+    monkeypatch.setattr(ngrams, "VERSION", ngrams.VERSION + 1)
     assert made[1].store().path not in paths and made[0].store().path in paths
     with pytest.raises(MirblabError, match="pretokens is 'pya'; write 'pya0', 'pya0-plain' or 'pya0-wide'"):
         Encoder("tiny", tiny.entry | {"pretokens": "pya"})

@@ -16,7 +16,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from mirblab.analysis import compare_runs
-from mirblab.app import suites
+from mirblab.app import suite_files
 from mirblab.app.cli import app
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
@@ -612,7 +612,7 @@ def test_every_table_and_figure_of_a_notebook_marks_an_imported_system(qa: Colle
     both = [systems.system(name) for name in ("bm25", "theirs", "theirs+bm25")]
     assert [one.label for one in both] == ["BM25", "theirs §", "theirs § + BM25"]
     assert [one.origin for one in both] == ["", "A. Author", "with theirs: A. Author"]
-    out = suites.output("x", "hand", collections=[qa], systems=both)
+    out = suite_files.output("x", "hand", collections=[qa], systems=both)
     values = pd.concat([measures.evaluate(one.search(qa, 10), qa, ["RR", "AP"]) for one in both], ignore_index=True)
     wide = values.pivot_table("value", "measure", "system", observed=True)
     long = values.groupby(["system", "measure"], observed=True).value.mean().to_frame()

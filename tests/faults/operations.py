@@ -425,13 +425,13 @@ def read_file() -> dict[str, Any]:
 
 
 def write_table() -> dict[str, Any]:
-    from mirblab.app import suites
+    from mirblab.app import suite_files
     from mirblab.display import result_tables
 
     made.append("table")
-    suites.hand_runs.current_commit = lambda: ""  # it would ask git each time
+    suite_files.hand_runs.current_commit = lambda: ""  # it would ask git each time
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
-    suites.output("notebook", "mini").table(result_tables.table(frame, "Two values."), "values")
+    suite_files.output("notebook", "mini").table(result_tables.table(frame, "Two values."), "values")
     return read_table()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.evaluation import measures
-from mirblab.formula.words import latex_ngrams
+from mirblab.formula.ngrams import latex_ngrams
 from mirblab.retrieval import bm25
 from mirblab.retrieval.systems import system
 from mirblab.sources.catalogue import load

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.formula import words
-from mirblab.formula.words import named_pretokenisation, pretokenise, pya0_symbols
+from mirblab.formula import ngrams
+from mirblab.formula.ngrams import named_pretokenisation, pretokenise, pya0_symbols
 
 NUMBERS = ("NUM", "FLOAT", "ONE", "ZERO")
 
@@ -156,9 +156,9 @@ def test_any_text_has_words(latex: str) -> None:
 
 def test_the_rules_belong_to_a_version() -> None:
     """Vectors lie in caches under it: whoever changes the words of these formulas counts `VERSION` up."""
-    names = sorted(words.KNOWN | words.SHAPES | set(words.MERGED) | set(words.ALSO) | words.SILENT)
-    text = "".join(f"${{\\{name}}} x_1^{{23.5}}$ " for name in names) + "".join(f"${sign}$ " for sign in words.SIGNS)
+    names = sorted(ngrams.KNOWN | ngrams.SHAPES | set(ngrams.MERGED) | set(ngrams.ALSO) | ngrams.SILENT)
+    text = "".join(f"${{\\{name}}} x_1^{{23.5}}$ " for name in names) + "".join(f"${sign}$ " for sign in ngrams.SIGNS)
     text += r"\begin{align}a&=\text{b}\\c\end{align} and $\left\{\begin{array}{c}\mathbb{R}\frac12\end{array}\right.$"
-    found = "".join(named_pretokenisation(form)(text) for form in words.FORMS)
+    found = "".join(named_pretokenisation(form)(text) for form in ngrams.FORMS)
     digest = hashlib.blake2b(found.encode(), digest_size=8).hexdigest()
-    assert (words.VERSION, digest) == (2, "641d1b9437987c7b")
+    assert (ngrams.VERSION, digest) == (2, "641d1b9437987c7b")

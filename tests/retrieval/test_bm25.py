@@ -18,7 +18,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import candidates
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.topk import TopK
+from mirblab.data.ranking import TopK
 from mirblab.retrieval import bm25, tokenizers
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates, ListRule
-from mirblab.data.topk import TopK, pack_keys, top_k, unpack_keys
+from mirblab.data.ranking import TopK, pack_keys, top_k, unpack_keys
 from mirblab.retrieval import dense
 
 

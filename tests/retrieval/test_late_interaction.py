@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates, ListRule
-from mirblab.data.topk import top_k
+from mirblab.data.ranking import top_k
 from mirblab.retrieval import dense, late_interaction
 from mirblab.retrieval.late_interaction import TokenMatrices
 
@@ -104,7 +104,7 @@ def test_any_lengths(query_lengths, doc_lengths):
 @pytest.mark.parametrize("depth", [1, 7, 500])
 @pytest.mark.parametrize("budget", [1, 12, 4_096])
 def test_equal_scores_are_ordered_as_everywhere(depth, budget, monkeypatch):
-    """The larger position first, as `topk.top_k` has it, over blocks of any size and more documents than are held."""
+    """The larger position first, as `ranking.top_k` has it, over any blocks and more documents than are held."""
     monkeypatch.setattr(late_interaction, "DOC_TOKENS", budget)
     queries, docs = whole_texts(4, 6), whole_texts(5, 900)
     found = late_interaction.search(TokenMatrices.of(queries), TokenMatrices.of(docs), depth=depth, threads=2)

@@ -23,8 +23,8 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders.hosted import limits
 from mirblab.formula.latex import parser
-from mirblab.train import data, rules
-from mirblab.train.data import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
+from mirblab.train import pairs, rules
+from mirblab.train.pairs import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
 from mirblab.train.rephrase import (
     STEPS,
     Prompt,
@@ -587,24 +587,24 @@ def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
 def test_most_real_statements_can_be_reworded(shared: Path) -> None:
     """Of a sample at least half; each new text is another one, and the same when made again."""
     table = pd.read_json(shared / "data" / "mathlib-views" / "views.jsonl.gz", lines=True, nrows=1500, dtype=False)
-    found = data.rephrase_by_rules(table, with_negatives=True)
+    found = pairs.rephrase_by_rules(table, with_negatives=True)
     done = found.rephrasing != ""
     assert done.mean() > 0.5 and (found.negative_1 != "").mean() > 0.6
     assert (found.rephrasing[done] != table.informal[done]).all()
-    pd.testing.assert_frame_equal(found, data.rephrase_by_rules(table, with_negatives=True))
+    pd.testing.assert_frame_equal(found, pairs.rephrase_by_rules(table, with_negatives=True))
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, ending: str) -> None:
     """Lists stay lists; the same table gives the same bytes; rows without new text have ""."""
     views = pd.DataFrame({"id": ["a", "b", "c"], "informal": ["If $x$ then $y$.", "A ring", "$n \\le m$"]})
-    found = data.rephrase_by_rules(views.head(2), with_negatives=True)
+    found = pairs.rephrase_by_rules(views.head(2), with_negatives=True)
     found.at[0, "hypotheses"] = ["$x$", "∀"]
-    path = data.save_rephrasings(found, tmp_path / f"new.{ending}")
-    again = data.read_rephrasings(path)
+    path = pairs.save_rephrasings(found, tmp_path / f"new.{ending}")
+    again = pairs.read_rephrasings(path)
     assert list(again.hypotheses[0]) == ["$x$", "∀"] and again.columns.tolist() == list(REPHRASING_COLUMNS)
-    assert data.save_rephrasings(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
-    joined = data.join_rephrasings(views.iloc[::-1], again)
+    assert pairs.save_rephrasings(again, tmp_path / f"again.{ending}").read_bytes() == path.read_bytes()
+    joined = pairs.join_rephrasings(views.iloc[::-1], again)
     assert joined.id.tolist() == ["c", "b", "a"] and joined.rephrasing.tolist()[:2] == ["", ""]
     assert joined.rephrasing.tolist()[2] == found.rephrasing[0] != ""
 
@@ -612,18 +612,18 @@ def test_the_table_comes_back_from_its_file_and_joins_its_views(tmp_path: Path, 
 def test_wrong_tables_are_named(tmp_path: Path) -> None:
     """Columns, ids, endings, files."""
     with pytest.raises(MirblabError, match="has a column informal; found id"):
-        data.rephrase_by_rules(pd.DataFrame({"id": ["a"]}))
+        pairs.rephrase_by_rules(pd.DataFrame({"id": ["a"]}))
     with pytest.raises(MirblabError, match="id 'a' occurs twice"):
-        data.rephrase_by_rules(pd.DataFrame({"id": ["a", "a"], "informal": ["x", "y"]}))
+        pairs.rephrase_by_rules(pd.DataFrame({"id": ["a", "a"], "informal": ["x", "y"]}))
     with pytest.raises(MirblabError, match=r"new\.csv is neither"):
-        data.save_rephrasings(pd.DataFrame(), tmp_path / "new.csv")
+        pairs.save_rephrasings(pd.DataFrame(), tmp_path / "new.csv")
     with pytest.raises(FileNotFoundError, match="run: mirblab rephrase"):
-        data.read_rephrasings(tmp_path / "no.parquet")
+        pairs.read_rephrasings(tmp_path / "no.parquet")
     (tmp_path / "other.jsonl").write_text('{"id": "a"}\n')
     with pytest.raises(MirblabError, match="has no column rephrasing"):
-        data.read_rephrasings(tmp_path / "other.jsonl")
+        pairs.read_rephrasings(tmp_path / "other.jsonl")
     with pytest.raises(MirblabError, match="belong to another table"):
-        data.join_rephrasings(statements(2), data.rephrase_by_rules(statements(1).assign(id="z")))
+        pairs.join_rephrasings(statements(2), pairs.rephrase_by_rules(statements(1).assign(id="z")))
 
 
 # ------------------------------------------------------------------ the command
@@ -642,11 +642,11 @@ def test_the_command_writes_the_table_and_says_how_it_went(
     shown = capsys.readouterr().out
     assert "2 statements" in shown and "rephrase: 2 of 2 statements usable, 2 requests now" in shown
     assert "wrong versions: 6, of 2 statements" in shown and str(out) in shown
-    assert len(data.read_rephrasings(out)) == 2
+    assert len(pairs.read_rephrasings(out)) == 2
     assert run_rephrasing("mini-views", rules=True, split="") == 0
     shown = capsys.readouterr().out
     assert "statements reworded" in shown
-    assert len(data.read_rephrasings(data.default_path("mini-views"))) > 100
+    assert len(pairs.read_rephrasings(pairs.default_path("mini-views"))) > 100
 
 
 def test_the_command_names_a_choice_that_is_not_there() -> None:

@@ -20,11 +20,11 @@ from mirblab.encoders import local
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval.systems import system
 from mirblab.train import loop, training
-from mirblab.train.data import BatchPlan, gather_texts, torch_seed
-from mirblab.train.evaluation import CurrentModel
 from mirblab.train.loop import Journal, newest_checkpoint, read_log, write_checkpoint
 from mirblab.train.loss import Passes, ranking_loss, same_texts
+from mirblab.train.pairs import BatchPlan, gather_texts, torch_seed
 from mirblab.train.recipes import Recipe, check_recipe
+from mirblab.train.validation import CurrentModel
 
 
 @pytest.fixture(scope="session")

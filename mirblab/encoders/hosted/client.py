@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
 import queue
 import random
-import re
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -23,94 +19,21 @@ from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import ProgressBar, progress
 from mirblab.encoders.entry import replace_surrogates
 from mirblab.encoders.hosted.key import Secret, hide_from_logs, read_key
-from mirblab.encoders.hosted.limits import Clock, Ledger, OverBudget, Pace
+from mirblab.encoders.hosted.limits import (
+    Clock,
+    Ledger,
+    OverBudget,
+    Pace,
+    RetryLater,
+    TooLarge,
+    decode_json,
+    explain_refusal,
+    share_to_keep,
+)
 from mirblab.encoders.hosted.vendors import Hosted, read_hosted
 
 if TYPE_CHECKING:
     import httpx
-
-RETRIED_STATUSES = (408, 429, 500, 502, 503, 504, 529)
-_TOO_LARGE = re.compile(
-    r"(?i)max_tokens_per_request|(context|input) length|too many (tokens|inputs|texts)|too (long|large)|batch size"
-    r"|tokens? .{0,40}(limit|exceed)|exceed.{0,60}(token|length)|max\w* .{0,30}tokens|number of texts"
-)
-
-
-class TooLarge(Exception):
-    """The vendor refuses a batch for its size; the text is the vendor's message."""
-
-
-class RetryLater(Exception):
-    """An attempt failed in a way that may pass: the reason, and the seconds that the vendor asked to wait, or None."""
-
-
-def explain_refusal(response: httpx.Response, hosted: Hosted) -> Exception:
-    """Return the exception for a status other than 200; its text may repeat the key, so redact it."""
-    status, host = response.status_code, hosted.host
-    reason = error_message(response)
-    message = f"{host} answers {status}" + (f": {reason}" if reason else "")
-    if status == 413 or (status in (400, 422) and _TOO_LARGE.search(reason)):
-        return TooLarge(message)
-    if status in RETRIED_STATUSES and "insufficient_quota" not in reason:
-        return RetryLater(message, retry_after(response.headers.get("Retry-After", "")))
-    if 300 <= status < 400:
-        target = urlsplit(response.headers.get("Location", "")).hostname or host
-        return MirblabError(f"{message}; it points to {target}, where the key is not sent; if that is right, set url")
-    variable, model = hosted.key_variable, hosted.model
-    advice = {
-        401: f"set the environment variable {variable} to a key that {host} accepts",
-        402: "the account's credit is used up",
-        403: f"the account of the key in {variable} may not use '{model}'",
-        404: f"check model ('{model}') and url",
-        429: "the account's quota is used up",
-    }
-    return MirblabError(f"{message}; {advice.get(status, 'check model, url and parameters')}")
-
-
-def decode_json(response: httpx.Response) -> Any:
-    """Return the JSON of a response, or None when it is none."""
-    try:
-        return response.json()
-    except (ValueError, RecursionError):
-        return None
-
-
-def error_message(response: httpx.Response) -> str:
-    """Return what the vendor says in an error's body, on one line of at most 300 characters."""
-    found = decode_json(response)
-    for name in ("error", "message", "detail"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-            break
-    if isinstance(found, dict):
-        found = " ".join(str(found[name]) for name in ("message", "code", "type") if found.get(name))
-    text = str(found or response.text)
-    return " ".join("".join(c if c.isprintable() else " " for c in text[:3_000]).split())[:300]
-
-
-def retry_after(header: str) -> float | None:
-    """Return the seconds that a Retry-After header asks for, in seconds or as a date; None when unreadable.
-
-    >>> retry_after("7"), retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), retry_after("soon")
-    (7.0, 0.0, None)
-    """
-    if re.fullmatch(r"\d+(\.\d+)?", header.strip()):
-        return float(header)
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None
-
-
-def share_to_keep(problem: str) -> float:
-    """Return how much of a text to keep: by the two numbers of tokens in the vendor's message, else nine tenths.
-
-    >>> round(share_to_keep("maximum context length is 8192 tokens, however you requested 16384 tokens"), 2)
-    0.49
-    """
-    numbers = {int(number.replace(",", "")) for number in re.findall(r"(\d[\d,]*) tokens", problem)}
-    return 0.98 * min(numbers) / max(numbers) if len(numbers) == 2 and min(numbers) else 0.9
-
 
 ATTEMPTS = 7
 FIRST_WAIT, LONGEST_WAIT, PATIENCE = 1.0, 60.0, 900.0  # seconds

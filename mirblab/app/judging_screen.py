@@ -1,4 +1,4 @@
-"""judging: documents judged by keyboard, in a notebook or in a terminal."""
+"""judging_screen: documents judged by keyboard, in a notebook or in a terminal."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from judging import offences
 from typer.testing import CliRunner
 
-from mirblab.app import judging
+from mirblab.app import judging_screen
 from mirblab.app.cli import app
 from mirblab.app.explorer import panes
 from mirblab.core.errors import StorageError
@@ -38,7 +38,7 @@ def few() -> pd.DataFrame:
 
 def test_buttons_judge_move_and_undo(few: pd.DataFrame) -> None:
     """Each does what its key does; the grade that was given is marked."""
-    shown = judging.judge(few, "mini-qa", judge="anna")
+    shown = judging_screen.judge(few, "mini-qa", judge="anna")
     controls = shown.controls
     controls.grades[2].click()
     assert shown.n_judged == 1 and shown.position == 1 and "1 of 3 documents judged by anna" in controls.status.value
@@ -59,7 +59,7 @@ def test_buttons_judge_move_and_undo(few: pd.DataFrame) -> None:
 
 def test_what_cannot_be_stored_is_said(few: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """And does not count as judged."""
-    shown = judging.judge(few, "mini-qa", judge="anna")
+    shown = judging_screen.judge(few, "mini-qa", judge="anna")
 
     def refuse(*_: object) -> None:
         raise StorageError("the disk is full", Path("x"), False)
@@ -72,13 +72,13 @@ def test_what_cannot_be_stored_is_said(few: pd.DataFrame, monkeypatch: pytest.Mo
 
 def test_a_page_without_widgets_has_the_document(few: pd.DataFrame) -> None:
     """As papermill leaves it: safe HTML without system, rank and ids; also when there is nothing to judge."""
-    shown = judging.judge(few, "mini-qa", judge="anna")
+    shown = judging_screen.judge(few, "mini-qa", judge="anna")
     bundle = shown._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle and "0 of 3 documents" in bundle["text/plain"]
     style = panes.STYLE.removeprefix("<style>").removesuffix("</style>")
     assert offences(bundle["text/html"], [style.strip()], in_notebook=True) == []
     assert not any(word in bundle["text/html"] for word in ("few", *few.doc_id, *few.query_id))
-    empty = judging.judge(few[:0], "mini-qa", judge="anna")
+    empty = judging_screen.judge(few[:0], "mini-qa", judge="anna")
     assert "There is no document to judge" in empty._repr_mimebundle_()["text/html"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.app import batch, inventory, suites
+from mirblab.app import batch, inventory, suite_files
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 
@@ -20,15 +20,15 @@ def read(tmp_path, monkeypatch):
     """Return a function that reads a suite of one notebook from TOML, and what was left out of it."""
     folder = tmp_path / "suites"
     folder.mkdir()
-    monkeypatch.setattr(suites, "suites_folder", lambda: folder)
+    monkeypatch.setattr(suite_files, "suites_folder", lambda: folder)
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
 
-    def read_one(parameters: str, rest: str = "", top: str = "") -> tuple[list[suites.Job], dict[str, str]]:
+    def read_one(parameters: str, rest: str = "", top: str = "") -> tuple[list[suite_files.Job], dict[str, str]]:
         (folder / "own.toml").write_text(
             f'{top}\n[[notebook]]\nname = "11_main_table"\nparameters = {{ {parameters} }}\n{rest}\n', encoding="utf-8"
         )
         missing: dict[str, str] = {}
-        return suites.read_suite("own", tell=missing.__setitem__), missing
+        return suite_files.read_suite("own", tell=missing.__setitem__), missing
 
     return read_one
 
@@ -79,7 +79,7 @@ def test_a_notebook_runs_for_each_of_the_suites_own_collections(read, tmp_path):
         top + '\n[[notebook]]\nname = "13_significance"\nmatch = ["*-qa", "*-wfb"]\nparameters = { collection = "*" }\n'
         '[[notebook]]\nname = "15_hard_queries"\nmatch = ["!*-hol"]\n[[notebook]]\nname = "10_collections"\n'
     )
-    jobs = suites.read_suite("own")
+    jobs = suite_files.read_suite("own")
     assert [job.name for job in jobs] == [
         "13_significance.mini-wfb",
         "13_significance.mini-qa",
@@ -87,7 +87,7 @@ def test_a_notebook_runs_for_each_of_the_suites_own_collections(read, tmp_path):
         "10_collections",
     ]
     assert [job.collections for job in jobs[2:]] == [["mini-wfb", "mini-qa"], ["mini-wfb", "mini-qa", "mini-hol"]]
-    (job,) = suites.read_suite("own", {"collections": ["mini-hol"]}, ["15"])
+    (job,) = suite_files.read_suite("own", {"collections": ["mini-hol"]}, ["15"])
     assert job.collections == ["mini-hol"]
 
 
@@ -96,9 +96,9 @@ def test_a_papers_suite_runs_in_part_without_its_data(suite, tmp_path, monkeypat
     """The bundled collections stand for them, or a notebook is left out; sizes and encoders give the costs."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     missing: dict[str, str] = {}
-    jobs = suites.read_suite(suite, tell=missing.__setitem__)
+    jobs = suite_files.read_suite(suite, tell=missing.__setitem__)
     assert jobs and missing and all(why.startswith(("needs ", "none of its ")) for why in missing.values())
-    assert (suites.collection_sizes(suite).tokens > 0).all() and "minilm" in batch.encoders_in(suite)
+    assert (suite_files.collection_sizes(suite).tokens > 0).all() and "minilm" in batch.encoders_in(suite)
     assert all(inventory.state("system", name) == "ready" for job in jobs for name in job.systems)
 
 
@@ -115,7 +115,7 @@ def test_the_docs_table_of_tables_is_what_the_suites_say():
 def test_only_known_keys_stand_in_a_suite():
     """A misspelt key would otherwise be ignored."""
     for path in (paths.bundled_path("notebooks", "suites")).glob("*.toml"):
-        content = suites.read_suite_file(path.stem)
+        content = suite_files.read_suite_file(path.stem)
         assert set(content) <= {"paper", "parameters", "notebook", "size", "unmade", "verify"}, path
         for entry in content["notebook"]:
             assert set(entry) <= {"name", "parameters", "match", "needs", "seconds", "makes"}, entry

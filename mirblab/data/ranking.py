@@ -1,30 +1,25 @@
-"""The k best documents of each query, with the tie rule of `runs`, and searches in blocks and threads."""
+"""ranking: which of two documents comes first, equal scores included, and the k best documents of each query."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from mirblab.core.errors import MirblabError, check_positive
 
-Job = TypeVar("Job")
-Result = TypeVar("Result")
-Loop = TypeVar("Loop", bound=Callable[..., None])
 NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LEAST_SLACK = 256
+_BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 
 
 class TopK:
     """The *k* best (score, position) of each of *n_rows* queries, gathered from blocks of scores.
 
     Blocks have at most *width* documents and must come **from the last document to the first**: of equal scores the
-    larger position is better (the tie rule of `runs`), so that a later block only has to exceed the k-th best score.
-    Score and position are packed into one integer whose order is that of a run; a full buffer is cut back to *k*.
+    larger position is better (doc_id descending, as in trec_eval), so that a later block only has to exceed the k-th
+    best score. Score and position are packed into one integer whose order is that of a run; a full buffer is cut back
+    to *k*.
     """
 
     def __init__(self, n_rows: int, k: int, width: int, floor: float | np.ndarray = -np.inf) -> None:
@@ -152,35 +147,70 @@ def unpack_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return bits.view(np.float32), (~keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def split_range(n: int, size: int) -> list[slice]:
-    """Return slices that cover range(n), as equal as possible, none longer than *size*.
+def query_bounds(queries: np.ndarray) -> np.ndarray:
+    """Return where each query's rows begin, and the end: shape (n_queries + 1,), or [0] for no rows."""
+    inner = np.flatnonzero(queries[1:] != queries[:-1]) + 1
+    return np.concatenate([[0], inner, [len(queries)]]) if len(queries) else np.zeros(1, dtype=np.int64)
 
-    >>> split_range(5, 2)
-    [slice(0, 1, None), slice(1, 3, None), slice(3, 5, None)]
+
+def is_ordered(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> bool:
+    """Return whether queries ascend, and scores, then documents, descend within each query, in one pass."""
+    for begin in range(0, len(queries) - 1, _BLOCK):
+        query, doc, score = (array[begin : begin + _BLOCK + 1] for array in (queries, docs, scores))
+        if (query[1:] < query[:-1]).any():
+            return False
+        rest = np.flatnonzero(~(score[1:] < score[:-1]))  # where a query ends, and ties: few
+        rest = rest[query[rest + 1] == query[rest]]
+        if not ((score[rest + 1] == score[rest]) & (doc[rest + 1] < doc[rest])).all():
+            return False
+    return True
+
+
+def sort_rows(queries: np.ndarray, docs: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the three arrays in order: by query, then score, then document, the last two descending.
+
+    Each row is packed into one integer, since numpy sorts values several times faster than it finds a permutation.
     """
-    count = -(-n // size)
-    return [slice(n * number // count, n * (number + 1) // count) for number in range(count)]
+    keys = np.empty(len(scores), dtype=np.uint64)
+    for part in _blocks(len(keys)):
+        keys[part] = pack_keys(scores[part], docs[part])
+    if (queries[1:] < queries[:-1]).any():
+        order = _order_by_query(queries)
+        queries, keys = queries[order], keys[order]
+    bounds = query_bounds(queries).tolist()
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        keys[begin:end].sort()
+    docs, scores = np.empty(len(keys), dtype=docs.dtype), np.empty(len(keys), dtype=np.float32)
+    for part in _blocks(len(keys)):
+        scores[part], docs[part] = unpack_keys(keys[part])
+    return queries, docs, scores
 
 
-def n_cores() -> int:
-    """Return the number of cores that this process may use, at least 1."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
+def count_repeats(queries: np.ndarray, docs: np.ndarray, edges: np.ndarray) -> tuple[int, tuple[int, int]]:
+    """Return how many rows, sorted by query and document, repeat a pair, and the first such pair, or (-1, -1)."""
+    count, pair, bounds = 0, (-1, -1), edges.tolist()
+    per_block = max(1, _BLOCK * len(bounds) // max(1, len(docs)))
+    for first in range(0, len(bounds) - 1, per_block):
+        here = bounds[first : first + per_block + 1]
+        part = docs[here[0] : here[-1]].copy()
+        for begin, end in zip(here[:-1], here[1:], strict=True):
+            part[begin - here[0] : end - here[0]].sort()
+        same = np.flatnonzero(part[1:] == part[:-1])
+        same = same[queries[same + here[0]] == queries[same + here[0] + 1]]
+        if len(same) and not count:
+            pair = int(queries[same[0] + here[0]]), int(part[same[0]])
+        count += len(same)
+    return count, pair
 
 
-@lru_cache
-def compiled(loop: Loop) -> Loop:
-    """Return a loop over arrays as machine code, which several threads can run at the same time."""
-    from numba import njit
-
-    return cast(Loop, njit(nogil=True, cache=True)(loop))
+def _blocks(length: int) -> Iterator[slice]:
+    """Yield slices that cover *length* rows, short enough for the processor's cache."""
+    return (slice(begin, begin + _BLOCK) for begin in range(0, length, _BLOCK))
 
 
-def run_in_threads(task: Callable[[Job], Result], jobs: list[Job], workers: int) -> list[Result]:
-    """Return the task's result for each job, in order, on that many threads."""
-    if workers == 1 or len(jobs) < 2:
-        return [task(job) for job in jobs]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(task, jobs))
+def _order_by_query(queries: np.ndarray) -> np.ndarray:
+    """Return the permutation that groups rows by query; numpy sorts 16-bit numbers by counting, without comparisons."""
+    low = np.argsort(queries.astype(np.uint16), kind="stable")
+    if queries.itemsize <= 2:
+        return low
+    return low[np.argsort((queries >> 16).astype(np.uint16)[low], kind="stable")]

@@ -1,4 +1,4 @@
-"""evaluation: the effectiveness of the model in training on held-out views, at any step."""
+"""validation: the effectiveness of the model in training on held-out views, at any step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""data: the pairs of a training, their splits and their batches."""
+"""pairs: the pairs of a training, their splits and their batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""words: formulas as words: n-grams and PyA0's pre-tokens."""
+"""ngrams: formulas as words: n-grams and PyA0's pre-tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""suites: suites of notebooks, and the folders of their outputs."""
+"""suite_files: suites of notebooks, and the folders of their outputs."""
 
 from __future__ import annotations
 

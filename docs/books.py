@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import nbformat
+from markupsafe import Markup
 from nbconvert import HTMLExporter
+from nbconvert.filters import clean_html
 from words import code, markdown, slug
 
 from mirblab.core import paths
@@ -70,7 +72,8 @@ def _is_only_widget(output: nbformat.NotebookNode) -> bool:
 def _exporter() -> HTMLExporter:
     made = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
     made.register_filter("markdown2html", _markdown)
-    made.register_filter("highlight_code", lambda text, metadata=None, **_: code(text, "python"))
+    made.register_filter("highlight_code", lambda text, metadata=None, **_: Markup(code(text, "python")))
+    made.register_filter("clean_html", lambda html: html if isinstance(html, Markup) else clean_html(html))
     made.register_filter("ansi2html", lambda text: re.sub(r"[<>&]", lambda s: f"&#{ord(s[0])};", _ANSI.sub("", text)))
     made.config.NbConvertBase.display_data_priority = list(_SHOWN)
     return made

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from command_process import CommandProcess
 from hypothesis import settings
 from lab_browser import chromium  # noqa: F401  the fixture `browser`
 
@@ -55,6 +56,14 @@ def abandoned() -> Callable[[Path], Path]:
         return beside.with_name(beside.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
 
     return name
+
+
+@pytest.fixture(scope="session")
+def command_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess]:
+    """Return a process that runs commands and code."""
+    process = CommandProcess(tmp_path_factory.mktemp("printed"))
+    yield process
+    process.end()
 
 
 @pytest.fixture

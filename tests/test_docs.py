@@ -214,7 +214,7 @@ def _contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize(
     "page", sorted((DOCS / "howto").glob("*.md")) + [DOCS / "index.md"], ids=lambda path: path.stem
 )
-def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_vectors):
+def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_vectors, command_process):
     """TOML with a file name goes into the home folder, Python and shell run in one folder; other blocks are text."""
     blocks = FENCE.findall(page.read_text("utf-8"))
     if not {kind for kind, *_ in blocks} & {"python", "sh"}:
@@ -230,9 +230,8 @@ def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_
         elif kind != "python":
             continue
         script.append(body)
-    env = os.environ | {"MIRBLAB_HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    ask = [sys.executable, "-c", "\n".join(script)]
-    done = subprocess.run(ask, cwd=folder, env=env, capture_output=True, text=True)
+    env = {"MIRBLAB_HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = command_process.run_code("\n".join(script), folder, **env)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
@@ -265,13 +264,12 @@ def test_what_the_readme_links_to_exists(name):
     assert named <= {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}, named
 
 
-def test_the_readmes_code_runs(tmp_path, link_vectors):
+def test_the_readmes_code_runs(tmp_path, link_vectors, command_process):
     """The screen of code, and the one on formulas."""
     link_vectors(tmp_path)
     readme = (ROOT / "README.md").read_text("utf-8")
     code = "\n".join(body for kind, _, body in FENCE.findall(readme) if kind == "python")
-    env = os.environ | {"MIRBLAB_HOME": str(tmp_path), "MPLBACKEND": "agg"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = command_process.run_code(code, tmp_path, MIRBLAB_HOME=str(tmp_path), MPLBACKEND="agg")
     assert code and done.returncode == 0, done.stderr[-2000:]
 
 

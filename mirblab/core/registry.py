@@ -150,7 +150,7 @@ def read_toml(path: Path, shown: str = "") -> dict[str, Any]:
     return deepcopy(_parse_toml(_decoded(content, where), where))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=1024)  # more than the bundled cards, which each miniature collection is built from
 def _parse_toml(text: str, where: str) -> dict[str, Any]:
     """Return the content of a TOML *text*, which a command that reads the registry often needs parsed only once."""
     try:

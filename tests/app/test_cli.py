@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,6 @@ from command_process import CommandProcess
 
 import mirblab as lab
 from mirblab.app import cli
-
-
-@pytest.fixture(scope="module")
-def command_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandProcess]:
-    """Return a process that runs commands."""
-    process = CommandProcess(tmp_path_factory.mktemp("printed"))
-    yield process
-    process.end()
 
 
 @pytest.fixture

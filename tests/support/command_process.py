@@ -1,4 +1,4 @@
-"""The command line in a process that has imported it: each command runs in a fork, which spares the imports."""
+"""A process that has imported the libraries: each command, or Python code, runs in a fork, which spares the imports."""
 
 from __future__ import annotations
 
@@ -10,25 +10,42 @@ from pathlib import Path
 from typing import Any
 
 SERVER = """
-import json, os, sys
+import atexit, gc, json, os, sys, traceback
+import seaborn, sentence_transformers
 from mirblab.app import batch, cli, doctor
 
+gc.freeze()  # so that a fork does not touch, and thereby copy, what was imported
 for line in sys.stdin:
-    words, environment, outputs = json.loads(line)
+    words, code, folder, environment, outputs = json.loads(line)
     child = os.fork()
     if child == 0:
+        os.chdir(folder)
         os.environ.update(environment)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, path in enumerate(outputs, 1):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.argv[1:] = words
-        cli.main()
-        sys.exit()
+        status = 0
+        try:
+            if code:
+                exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
+            else:
+                cli.main()
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)  # the libraries need not be torn down
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 class CommandProcess:
-    """Runs `mirblab` with words and environment variables, as `subprocess.run` would; *folder* takes what it prints."""
+    """Runs `mirblab` with words, or Python code, as `subprocess.run` would; *folder* takes what they print."""
 
     def __init__(self, folder: Path) -> None:
         self.outputs = [folder / "stdout", folder / "stderr"]
@@ -39,8 +56,18 @@ class CommandProcess:
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Return how a command ended and what it printed."""
+        return self._run(list(words), "", Path.cwd(), environment)
+
+    def run_code(self, code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Return how Python code ended, which ran in *folder*, and what it printed."""
+        return self._run([], code, folder, environment)
+
+    def _run(
+        self, words: list[str], code: str, folder: Path, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps([words, environment, list(map(str, self.outputs))]) + "\n")
+        asked = [words, code, str(folder), environment, list(map(str, self.outputs))]
+        self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         status = int(self.process.stdout.readline())
         stdout, stderr = (path.read_text("utf-8") for path in self.outputs)

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 # The commands that print nothing of their own: what becomes of their arguments, m (left out) or p (printed).
 _COMMANDS = {
@@ -59,6 +60,7 @@ _ADDRESS = re.compile(r"\\(?:url|nolinkurl|path|href)\s*\{[^{}]*\}|\\verb.*")
 _OPENS_FORMULA = re.compile(
     r"\\xymatrix(?![A-Za-z])[^{}\n]{0,60}(?=\{)|\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL
 )
+_NESTING = re.compile(r"\\[\\{}$()\[\]]|[{}$]")
 _EMPTY_FORMULA = re.compile(
     r"(?:\$\$?|\\[\[(]|\\begin\{[a-z]+\*?\})(?:\s|~|\\[,;:! ]|\\q?quad(?![A-Za-z])|\\[hv]space\*?\s*\{[^{}]*\}|[.,])*+"
     r"(?:\$\$?|\\[\])]|\\end\{[a-z]+\*?\})"
@@ -631,22 +633,27 @@ def _next_dollars(text: str) -> dict[int, int]:
     opened: list[tuple[int, int, str]] = []
     waiting: list[tuple[int, int]] = []  # places and depths, of which no later one is less deep
     depth = 0
-    for match in re.compile(r"\\.|[{}$]", re.DOTALL).finditer(text):
-        if match[0] == "$":
+    for match in _NESTING.finditer(text):
+        sign = match[0]
+        if sign == "$":
             while waiting and waiting[-1][1] >= depth:
                 following[waiting.pop()[0]] = match.start()
             waiting.append((match.start(), depth))
-        elif match[0] in (r"\(", r"\["):
-            opened.append((match.start(), depth, {r"\(": r"\)", r"\[": r"\]"}[match[0]]))
-        elif match[0] in (r"\)", r"\]"):
+        elif sign == "{":
+            depth += 1
+        elif sign == "}":
+            depth -= 1
+        elif sign in (r"\(", r"\["):
+            opened.append((match.start(), depth, {r"\(": r"\)", r"\[": r"\]"}[sign]))
+        elif sign in (r"\)", r"\]"):
             while opened and opened[-1][1] > depth:
                 opened.pop()
-            if opened and opened[-1][1:] == (depth, match[0]):
+            if opened and opened[-1][1:] == (depth, sign):
                 following[opened.pop()[0]] = match.start()
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
     return following
 
 
+@lru_cache(maxsize=1 << 16)  # most formulas of a book are short and occur often
 def _formula(source: str) -> str:
     source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", source))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)

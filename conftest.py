@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -37,6 +38,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Give the workers what earlier runs encoded."""
     if folders := _kept_and_shared(session):
         shutil.copytree(*folders)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of each later search for garbage, which else takes a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -66,7 +66,9 @@ STORES = (
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
     Store("rate", "speeds", "mirblab.app.batch", "verify_rate", "cache/rate.json"),
-    Store("replies", "answers of chat models", "mirblab.train.rephrase", "verify_replies", "cache/replies", False),
+    Store(
+        "replies", "answers of chat models", "mirblab.encoders.hosted.chat", "verify_replies", "cache/replies", False
+    ),
     Store("spending", "bills of hosted models", "mirblab.encoders.hosted.limits", "verify", "cache/spending", False),
     Store("models", "trained models", "mirblab.train.training", "verify_models", "models", False),
     Store("results", "imported results", "mirblab.evaluation.imported", "verify_imports", "results", False),

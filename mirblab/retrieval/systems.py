@@ -7,13 +7,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
@@ -27,7 +27,7 @@ from mirblab.evaluation import imported
 from mirblab.evaluation.measures import parse_measure
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
-from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, sparse
+from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse
 from mirblab.retrieval.fusion import METHODS
 from mirblab.retrieval.run_store import RunStore
 
@@ -42,11 +42,13 @@ _OPTIONS = re.compile(
     r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d+))?"
 )
 
-# What a~b does to the queries of a, the kind of system that a must be, and the settings of the name alone.
+# What a~b does to the queries of a, the kind of system that a must be ("": any), and the settings of the name alone.
 FEEDBACK: dict[str, tuple[str, dict[str, Any]]] = {
     "rm3": ("bm25", feedback.RM3),
     "rocchio": ("dense", feedback.ROCCHIO),
+    "rewrite": ("", rewriting.DEFAULTS),
 }
+_FEEDBACK_LABELS = {"rm3": "RM3", "rocchio": "Rocchio", "rewrite": "rewritten queries"}
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
     "rrf": ("k",), "linear": ("weights", "span"), "sum": ("weights",), "logisr": ("sigma",),
@@ -73,6 +75,10 @@ SETTINGS_BY_KIND: dict[str, dict[str, Any]] = {
         "original_weight": Annotated[float, Field(ge=0, le=1)],
     },
     "rocchio": {"first*": str, "fb_docs": PositiveInt, **dict.fromkeys(("alpha", "beta", "gamma"), NonNegativeFloat)},
+    "rewrite": {
+        "first*": str, "prompt*": str, "original": NonNegativeInt, **dict.fromkeys(("model", "url"), str),
+        **dict.fromkeys(("price_per_million_tokens", "budget"), NonNegativeFloat),
+    },
     APPROACH0: {"first*": str, "depth*": int},
     "rerank": {
         "first*": str, "reranker*": str, "depth*": int, "max_length": int, "instruction": str,
@@ -198,6 +204,12 @@ def _check_feedback(owner: System) -> System:
     if kind not in FEEDBACK:
         return owner
     (first,), wanted = owner.parts, FEEDBACK[kind][0]
+    if not wanted:
+        if first.settings["kind"] == "imported":
+            raise MirblabError(
+                f"'{owner.name}': the run of '{first.name}' was imported, so its queries stay as they were"
+            )
+        return owner
     is_other = first.settings.get("engine", "bm25s") != "bm25s" or (wanted == "bm25" and first.settings.get("compat"))
     if first.settings["kind"] != wanted or is_other:
         what = "terms of BM25 without compat" if wanted == "bm25" else "vectors of an encoder"
@@ -281,7 +293,9 @@ class System:
 
     @cached_property
     def may_be_retrained(self) -> bool:
-        """Return whether a model of this system or of a part is a folder of this machine."""
+        """Return whether a model of this system or of a part is a folder here, or named by an environment variable."""
+        if self.settings["kind"] == "rewrite":
+            return True
         models = [("encoders", self.settings.get("encoder")), ("rerankers", self.settings.get("reranker"))]
         return any(_is_local(kind, name) for kind, name in models if name) or any(
             part.may_be_retrained for part in self.parts
@@ -300,6 +314,8 @@ class System:
         if "encoder" in key:
             key["encoder"] = _encoder(key).key
             key.pop("compat", None)  # the encoder's key has the difference
+        if key["kind"] == "rewrite":
+            key = rewriting.rewriting_key(key)
         if "reranker" in key:
             key["reranker"] = rerank.reranker_settings(key["reranker"], **pair_options(key))
         return key | {"version": VERSIONS[key["kind"]]}
@@ -334,8 +350,8 @@ def system(name: str, **settings: Any) -> System:
     "a+b@0.3,0.7" with given ones; "a>b@50" lets the reranker b order the first 50 documents of a (10 without a depth),
     and "a>approach0@50" Approach0's scoring; "a>b@50,0.6" by 0.6 of b's score and 0.4 of a's, "a>b@50,cv" by weights
     that are cross-validated. "a~rm3" adds terms of BM25's first documents to its queries, "a~rocchio" moves vectors to
-    those of the first documents; ~ binds more tightly than + and >. A model trained here (`--out NAME`) is a dense or
-    sparse system without an entry.
+    those of the first documents, "a~rewrite" lets a chat model rewrite queries; ~ binds more tightly than + and >. A
+    model trained here (`--out NAME`) is a dense or sparse system without an entry.
     Case does not matter, and labels are names, too. MirblabError with a suggestion for an unknown name or setting.
 
     >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
@@ -369,7 +385,7 @@ def system(name: str, **settings: Any) -> System:
         remark = {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
         return System(name, " + ".join(parts) + remark, composed)
     if composed["kind"] in FEEDBACK:
-        return _check_feedback(System(name, f"{parts[0]} with {name.rpartition('~')[2].upper()}", composed))
+        return _check_feedback(System(name, f"{parts[0]} with {_FEEDBACK_LABELS[composed['kind']]}", composed))
     if composed["kind"] == "rerank":
         rerank.reranker_settings(composed["reranker"])  # MirblabError for an unknown one
     return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", composed)
@@ -454,6 +470,13 @@ def _rocchio(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
 
 
+def _rewrite(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    texts = rewriting.rewrite(collection.query_texts, **feedback_options(self.settings))
+    asked = pd.Series(texts, collection.queries.index, collection.queries.text.dtype)
+    run = self.parts[0].search(replace(collection, queries=collection.queries.assign(text=asked)), depth)
+    return _with_collection_ids(run, collection, self.name)
+
+
 def _encoder(settings: Mapping[str, Any]) -> Encoder:
     return encoder(settings["encoder"], settings.get("compat", ""))
 
@@ -513,7 +536,7 @@ def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 _SEARCHES = {
     "approach0": _approach0, "bm25": _bm25, "dense": _dense, "fusion": _fusion, "imported": _imported,
-    "late": _late, "rerank": _rerank, "rm3": _rm3, "rocchio": _rocchio, "sparse": _sparse,
+    "late": _late, "rerank": _rerank, "rewrite": _rewrite, "rm3": _rm3, "rocchio": _rocchio, "sparse": _sparse,
     "structure": _structure,
 }  # fmt: skip
 VERSIONS = {
@@ -524,6 +547,7 @@ VERSIONS = {
     "imported": imported.RUNS_VERSION,
     "late": late_interaction.RUNS_VERSION,
     "rerank": rerank.RUNS_VERSION,
+    "rewrite": rewriting.RUNS_VERSION,
     "rm3": feedback.RUNS_VERSION,
     "rocchio": feedback.RUNS_VERSION,
     "sparse": sparse.RUNS_VERSION,

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from mirblab.data.near_duplicates import fold_text
+from mirblab.encoders.hosted.chat import Reply
 from mirblab.formula import in_text
 from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
@@ -280,13 +281,6 @@ def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]
 
 class UnusableReply(Exception):
     """A reply cannot be used; the text is the reason, one of a few, so that they can be counted."""
-
-
-class Reply(NamedTuple):
-    """What a model answered, and why it stopped: "stop", or "length" when it was cut off."""
-
-    text: str
-    finish: str = "stop"
 
 
 def read_decomposition(reply: Reply) -> dict[str, Any]:

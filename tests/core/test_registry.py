@@ -18,11 +18,11 @@ from mirblab.core.registry import read_toml
 from mirblab.data.collection import Card
 from mirblab.display import grades
 from mirblab.encoders.encoding import encoder
+from mirblab.encoders.hosted.chat import read_prompt
 from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue, mini
 from mirblab.train.recipes import recipe
-from mirblab.train.rephrase import read_prompt
 
 KINDS = ("encoders", "systems", "rerankers", "collections", "prompts", "trained", "scales")
 SHIPPED = Path(registry.__file__).parents[1] / "registry"

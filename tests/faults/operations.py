@@ -236,13 +236,13 @@ REPLIES = {f"question {number}": f"answer {number}" for number in range(4)}
 
 
 def replies() -> Any:
-    from mirblab.train.rephrase import ReplyStore, read_prompt
+    from mirblab.encoders.hosted.chat import ReplyStore, read_prompt
 
     return ReplyStore("stub", read_prompt("rephrase"))
 
 
 def ask() -> dict[str, Any]:
-    from mirblab.train.rules import Reply
+    from mirblab.encoders.hosted.chat import Reply
 
     store = replies()
     for question, answer in REPLIES.items():

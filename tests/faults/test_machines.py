@@ -29,13 +29,12 @@ from mirblab.core.atomic_files import remove_abandoned, unfinished_name
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.encoders.cache import VectorStore
+from mirblab.encoders.hosted.chat import Reply, ReplyStore, read_prompt
 from mirblab.encoders.token_vectors import TokenStore
 from mirblab.evaluation import imported
 from mirblab.formula import index as formula_index
 from mirblab.retrieval.run_store import RunStore
 from mirblab.sources import catalogue
-from mirblab.train.rephrase import ReplyStore, read_prompt
-from mirblab.train.rules import Reply
 
 SPACE = {"model": "toy", "role": "document", "prompt": "", "dimensions": 6}
 KEYS = st.integers(0, 5)

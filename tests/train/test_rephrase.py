@@ -22,22 +22,21 @@ from vendor_server import Handler, VendorServer, running, status
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders.hosted import limits
-from mirblab.formula.latex import parser
-from mirblab.train import pairs, rules
-from mirblab.train.pairs import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
-from mirblab.train.rephrase import (
-    STEPS,
+from mirblab.encoders.hosted.chat import (
     Prompt,
+    Reply,
     ReplyStore,
     ask_model,
     chat_model,
     read_prompt,
-    rephrase,
     reply_key,
-    run_rephrasing,
     verify_replies,
 )
-from mirblab.train.rules import Reply, UnusableReply, falsify, rename_variables, reword
+from mirblab.formula.latex import parser
+from mirblab.train import pairs, rules
+from mirblab.train.pairs import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
+from mirblab.train.rephrase import STEPS, rephrase, run_rephrasing
+from mirblab.train.rules import UnusableReply, falsify, rename_variables, reword
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 
@@ -299,7 +298,7 @@ def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.L
 _JOB = """
 import sys
 import pandas as pd
-from mirblab.train.rephrase import chat_model
+from mirblab.encoders.hosted.chat import chat_model
 from mirblab.train.rephrase import rephrase
 
 rows = pd.DataFrame({"id": [f"d{i}" for i in range(40)], "informal": [f"S{i} holds." for i in range(40)]})

@@ -21,7 +21,7 @@ from mirblab.encoders.token_vectors import Shrink, load_term_weights, load_token
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.formula.in_text import FormulaReader
-from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, sparse, systems
+from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse, systems
 from mirblab.retrieval.late_interaction import TokenMatrices
 from mirblab.retrieval.systems import DEPTH, System, system
 
@@ -152,6 +152,26 @@ class DenseEngine(Engine):
         if self.feedback is None:
             return Ranking(*dense.search(vector, self.ready, depth=depth, candidates=allowed)[1:])
         return Ranking(*feedback.rocchio(vector, self.ready, depth=depth, candidates=allowed, **self.feedback)[1:])
+
+
+class RewritingEngine(Engine):
+    """An engine that searches what a chat model makes of the query."""
+
+    def __init__(self, part: Engine, options: dict[str, Any]) -> None:
+        self.part, self.options = part, options
+        self.preparation, self.marked = part.preparation, part.marked
+
+    def prepare(self) -> None:
+        self.part.prepare()
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        return self.part.search(self._rewritten(query), depth)
+
+    def marks(self, query: Query, positions: Sequence[int]) -> list[list[Mark]]:
+        return self.part.marks(self._rewritten(query), positions)
+
+    def _rewritten(self, query: Query) -> Query:
+        return query._replace(text=rewriting.rewrite([query.text], **self.options)[0])
 
 
 class SparseEngine(Engine):
@@ -361,6 +381,11 @@ def _make_engine(owner: System, collection: Collection, engines: dict[str, Engin
         return DenseEngine(collection, settings)
     if kind == "sparse":
         return SparseEngine(collection, settings)
+    if kind == "rewrite":
+        part = engine(owner.parts[0].name, collection, engines)
+        if isinstance(part, StoredRunEngine):
+            return stored(f"'{owner.parts[0].name}' does")
+        return RewritingEngine(part, systems.feedback_options(settings))
     if kind in systems.FEEDBACK:
         changed = BM25Engine if kind == "rm3" else DenseEngine
         return changed(collection, owner.parts[0].settings, systems.feedback_options(settings))

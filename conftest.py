@@ -44,7 +44,6 @@ def pytest_collection_finish() -> None:
     """Leave what was imported out of each later search for garbage, which else takes a twentieth of the time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -198,17 +198,24 @@ def replace_symbols(text: str, is_maths: bool = False) -> str:
     $\forall$ x$_{1}$ $\in$ $\mathcal{N}$ a, f$^{-1}$ $\le$ é $\mathtt{U{+}2962}$ \alpha x{}^{-1}
     >>> print(replace_symbols(r"\Spec(\ZZ)", is_maths=True))
     \operatorname{Spec}(\mathbb{Z})
+    >>> print(replace_symbols("x_ℝ + u_…", is_maths=True))
+    x_{\mathbb{R}} + u_{\ldots }
     """
     if is_maths:
         text = _NAME.sub(lambda match: _known_command(match[0]), text)
 
-    def written(match: re.Match[str]) -> str:
-        pieces = [piece for char in match[0] for piece in _pieces(char)]
+    def written(chars: str) -> str:
+        pieces = [piece for char in chars for piece in _pieces(char)]
         return "".join(
             _join_pieces(list(run), is_maths) for _, run in groupby(pieces, key=lambda piece: piece[0] != "")
         )
 
-    return _NOT_ASCII.sub(written, unicodedata.normalize("NFC", text))
+    def replaced(match: re.Match[str]) -> str:
+        if is_maths and match.string[: match.start()][-1:] in ("_", "^"):  # TeX takes one token, and a command is more
+            return f"{{{written(match[0][0])}}}{written(match[0][1:])}"
+        return written(match[0])
+
+    return _NOT_ASCII.sub(replaced, unicodedata.normalize("NFC", text))
 
 
 def _known_command(command: str) -> str:

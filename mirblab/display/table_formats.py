@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -188,11 +189,15 @@ class Table:
     def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
         """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.
 
+        The LaTeX has the label tab:<notebook>:<name>, so that a paper may have tables of several notebooks.
+
         Equal content gives equal bytes; no file is written partly, and none to a folder that cannot be written.
         """
         record = {"name": name, "caption": self.caption, "notes": self.notes, "provenance": dict(provenance)}
+        named = ":".join(["tab", *filter(None, [provenance.get("notebook")]), name])
+        label = re.sub(r"[^\w:-]+", "-", named, flags=re.ASCII)
         texts = {
-            "tex": self.to_latex(f"tab:{name}", provenance),
+            "tex": self.to_latex(label, provenance),
             "md": self.to_markdown(),
             "csv": self.to_csv(),
             "json": json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False, default=str) + "\n",

@@ -364,6 +364,7 @@ def test_pdflatex_reads_every_sign_and_what_is_no_formula(tmp_path: Path) -> Non
     signs = [*_commands(), *"𝓝𝔭𝕜ℂ𝟙ₗ⁻⥢½"]
     lines = [f"{escape.escape_latex(sign)} {escape.escape_latex(f'${sign}$', is_maths=True)}" for sign in signs]
     lines += [escape.escape_latex(rf"$\{name}$", is_maths=True) for name in sorted(_MISSING)]
+    lines += [escape.escape_latex(f"$x_{sign} y^{sign}$", is_maths=True) for sign in "…ℝ𝓝α∘⊥"]
     lines += [
         escape.escape_latex(f"${odd}$", is_maths=True) for odd in (r"a\\b", "a%b", r"\frac{", "x}", r"\left(x", "a&b")
     ]
@@ -495,6 +496,16 @@ def test_an_empty_table_is_still_a_table() -> None:
     assert shown.to_markdown().splitlines() == ["|  | a |", "| --- | ---: |"]
     assert r"\midrule" in shown.to_latex()
     assert shown.to_csv() == "name,a\n"
+
+
+@pytest.mark.parametrize(
+    ("notebook", "label"),
+    [("", "tab:main"), ("13_significance", "tab:13_significance:main"), ("α {1}", "tab:-1-:main")],
+)
+def test_the_label_names_the_notebook(values: pd.DataFrame, tmp_path: Path, notebook: str, label: str) -> None:
+    """So that a paper may have tables of the same name from several notebooks."""
+    tex, *_ = result_tables.main_table(values, "RR", tasks=TASKS).save(tmp_path, "main", {"notebook": notebook})
+    assert rf"\label{{{label}}}" in tex.read_text("utf-8").splitlines()
 
 
 def test_save_writes_four_files_with_the_same_bytes(values: pd.DataFrame, tmp_path: Path) -> None:

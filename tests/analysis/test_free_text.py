@@ -8,9 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import mirblab as lab
+from mirblab.analysis.searching import free_text
 from mirblab.app.cli import app
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
+from mirblab.sources.own.latex import document_files
 
 TEXT = "Every finite integral domain is a field; $x^2 = 1$ has two solutions"
 
@@ -103,6 +105,25 @@ def test_a_text_in_which_a_system_finds_nothing(qa: Collection):
 def test_what_cannot_be_searched_for_is_refused(text, options: dict, message: str, qa: Collection):
     with pytest.raises(MirblabError, match=message):
         lab.search(text, qa, **{"by": "bm25", **options})
+
+
+def test_a_latex_file_is_read_with_what_it_inputs(qa: Collection, tmp_path):
+    """Macros of a file and of a package beside it, and the statements of a chapter, whatever else lies there."""
+    parts = {
+        "notes.tex": r"\input{macros}\usepackage{mine, amsmath}\include{chapters/one}"
+        "\n\\begin{theorem}\\label{a} $\\RR$ is a \\kind.\\end{theorem}",
+        "macros.tex": r"\newcommand{\RR}{\mathbb{R}}",
+        "mine.sty": r"\newcommand{\kind}{field}",
+        "chapters/one.tex": r"\begin{lemma}\label{b} It is not finite, and \input{chapters/two} holds.\end{lemma}",
+        "chapters/two.tex": r"\input{notes}",
+        "other.tex": r"\begin{lemma}\label{c} It is unread.\end{lemma}\renewcommand{\RR}{wrong}",
+    }
+    for name, text in parts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert sorted(document_files(tmp_path / "notes.tex")) == sorted(parts.keys() - {"other.tex"})
+    queries = dict(free_text._labelled_texts(tmp_path / "notes.tex"))
+    assert queries["a"] == r"$\mathbb{R}$ is a field." and queries.keys() == {"a", "b"}
 
 
 def test_a_latex_file_that_is_missing_or_has_no_statement(qa: Collection, tmp_path):

@@ -17,7 +17,7 @@ from mirblab.display.text import Mark, excerpts, split_pieces
 from mirblab.encoders.entry import replace_surrogates
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
-from mirblab.sources.own.latex import read_latex, require_statements
+from mirblab.sources.own.latex import document_files, read_latex, require_statements
 
 DEFAULT_SYSTEM = "hybrid"
 _MOST_FRAGMENTS = 6
@@ -91,7 +91,7 @@ def _labelled_texts(text: str | Sequence[str] | os.PathLike[str]) -> list[tuple[
         path = Path(text)
         if not path.is_file():
             raise MirblabError(f"{path} is no file; give the path of a LaTeX file, or the text itself")
-        content = read_latex({path.name: path})
+        content = read_latex(document_files(path))
         require_statements(content, 1, path.name)
         return [(statement.label or excerpts([statement.text])[0], statement.text) for statement in content.statements]
     texts = [text] if isinstance(text, str) else list(text)

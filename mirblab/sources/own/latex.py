@@ -356,6 +356,24 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     return content
 
 
+def document_files(path: Path) -> dict[str, Path]:
+    r"""Return a LaTeX file and the files below its folder that it inputs, or loads as packages, by their names."""
+    files, names = {path.name: path}, [path.name]
+    while names:
+        name = names.pop()
+        text = latex.strip_comments(_decoded({name: files[name]}, "", Counter())[name])
+        groups = [*_INPUT.findall(text), *((each,) for named in _PACKAGES.findall(text) for each in named.split(","))]
+        wanted = {part.strip() for group in groups for part in (*group, posixpath.join(*group[2:4], ""))} - {""}
+        places = {posixpath.join(folder, each) for each in wanted for folder in ("", posixpath.dirname(name))}
+        ends = ("", ".tex", *DEFINITIONS)
+        there = {posixpath.normpath(place.rstrip("/")) + end for place in places if place[0] != "/" for end in ends}
+        there = {each for each in there if (path.parent / each).is_file()}
+        for each in _inputs(name, text, there - files.keys()):
+            files[each] = path.parent / each
+            names.append(each)
+    return files
+
+
 def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
     r"""Return *texts* with the printed branch of each `\iffalse`, `\iftrue` and conditional of `\newif`.
 

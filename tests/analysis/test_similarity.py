@@ -97,6 +97,20 @@ def test_queries_are_statements_when_asked_for(notes):
     assert "q" not in set(similar(notes, by="minilm").frame.right)
 
 
+def test_documents_that_answer_queries_are_named(notes):
+    """They are no statements, so a note says whose they are; with the queries, or without such a collection, none."""
+    said = "The documents of mini-stacks answer its queries"
+    assert any(said in note for note in similar(notes, "mini-stacks", "bm25", n=1).notes)
+    assert not any(said in note for note in similar(notes, "mini-stacks", "bm25", n=1, queries=True).notes)
+    assert not any("answer" in note for note in similar(notes, by="bm25", n=1).notes)
+
+
+def test_shared_terms_do_not_depend_on_how_many_pairs_are_shown():
+    """The terms of the fewest texts come first, of all texts and not of those that are shown."""
+    many, few = (similar("mini-pairs", by="bm25", n=n).frame for n in (40, 1))
+    assert few.shared.iloc[0] == many.shared.iloc[0]
+
+
 def test_fusion_is_the_weighted_mean_of_its_parts(notes):
     """Weights of a linear fusion weigh the scores of its parts."""
     statements = Statements.of(notes, None, queries=False)

@@ -346,6 +346,15 @@ def test_commands_hold_for_their_document_alone(tmp_path):
     }
 
 
+def test_an_environment_that_does_not_end_is_named_with_its_line(tmp_path, capsys):
+    """It is left out, and the others are read."""
+    proof = "\\begin{proof}It follows at once from the definition of a ring.\\end{proof}"
+    whole = f"\\begin{{lemma}}A ring is a group.\\end{{lemma}}{proof}"
+    (tmp_path / "notes.tex").write_text(f"{whole}\n\n\\begin{{lemma}}Never ended.\n{whole}", encoding="utf-8")
+    build.build(tmp_path / "notes.tex", tmp_path / "out")
+    assert "1  environments that do not end (lemma in line 3 of notes.tex)" in capsys.readouterr().out
+
+
 def test_a_file_that_cannot_be_read_does_not_take_the_others_with_it(tmp_path, capsys):
     """It is named, with the line, and left out; alone it is refused."""
     folder = tmp_path / "book"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ from mirblab.sources.catalogue import load
 NEAR_VERBATIM = 0.8  # Jaccard similarity of word triples from which on two texts are copies of each other
 _SEARCHES: dict[str, Callable[..., pd.DataFrame]] = {"bm25": bm25.search, "structure": structure.search}
 _MOST_TERMS = 6
+_COUNTED = 2_000  # texts, evenly taken, in which terms are counted
 
 
 def similar(
@@ -74,6 +76,9 @@ def similar(
     notes = [f"{len(top):,} of {len(pairs):,} pairs are shown; score from 0 to 1, 1 for a text and itself."]
     if n_pairs > len(pairs):
         notes.append(f"{n_pairs - len(pairs):,} pairs of nearly the same wording are left out; copies=True keeps them.")
+    if statements.answers and not queries:
+        names = " and ".join(statements.answers)
+        notes.append(f"The documents of {names} answer its queries, as proofs do; queries=True compares these, too.")
     return Table(frame, caption, notes, 3, maths=frozenset({"left_text", "right_text"}))
 
 
@@ -178,7 +183,8 @@ def _judged_positions(collection: Collection, statements: Statements) -> pd.Data
 class Statements:
     """The statements that are compared: those of the left collection, then those of the right one, if there is one.
 
-    `n_left` is the number of statements of the left collection, or None where all are compared with all.
+    `n_left` is the number of statements of the left collection, or None where all are compared with all; `answers` are
+    the collections whose documents answer their queries.
     """
 
     name: str
@@ -186,6 +192,7 @@ class Statements:
     texts: list[str]
     collection: Collection
     n_left: int | None
+    answers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
@@ -197,7 +204,8 @@ class Statements:
                 raise MirblabError(f"{part.name} has no statement with a text; there is nothing to compare")
         ids, texts = ([value for pair in listed for value in pair[column]] for column in (0, 1))
         name = " and ".join(part.name for part in parts)
-        return cls(name, ids, texts, parts[0], len(listed[0][0]) if len(parts) > 1 else None)
+        answers = tuple(part.name for part in parts if part.card.task == "Question-Answer Retrieval")
+        return cls(name, ids, texts, parts[0], len(listed[0][0]) if len(parts) > 1 else None, answers)
 
     @classmethod
     def of_queries(cls, collection: Collection) -> Statements:
@@ -351,11 +359,10 @@ def _are_copies(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np
 
 
 def _shared_terms(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> list[str]:
-    """Return for each pair the terms that both texts have, those of the fewest texts first."""
+    """Return for each pair the terms that both texts have, those of the fewest of all texts (a sample) first."""
     read = token_reader("math")
-    involved = sorted({*left.tolist(), *right.tolist()})
-    terms = {position: dict.fromkeys(read(texts[position])) for position in involved}
-    counts = pd.Series([term for words in terms.values() for term in words], dtype="str").value_counts()
+    counts = Counter(term for text in texts[:: -(-len(texts) // _COUNTED)] for term in dict.fromkeys(read(text)))
+    terms = {position: dict.fromkeys(read(texts[position])) for position in {*left.tolist(), *right.tolist()}}
     shared = []
     for first, second in zip(left.tolist(), right.tolist(), strict=True):
         common = sorted((term for term in terms[first] if term in terms[second]), key=lambda term: (counts[term], term))

@@ -20,6 +20,8 @@ from mirblab.sources.stacks import Proof
 
 SOLUTIONS = ("solution", "solution*", "soln", "sol", "answer", "Solution")  # what proves an exercise or an example
 PROOFS = ("proof", "proof*", "pf", "Proof", *SOLUTIONS)
+UNCLOSED = "environments that do not end"
+_FEW = 3  # places that are named
 DEFINITIONS = (".sty", ".cls")  # files that are read for definitions alone
 _PRINTED = re.compile(
     r"\\(?:newtheorem|spnewtheorem|newmdtheoremenv|newtcbtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}\s*"
@@ -184,6 +186,7 @@ class LatexContent:
     environments: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     headed: set[str] = field(default_factory=set)
+    unclosed: list[str] = field(default_factory=list)  # places of environments that do not end
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -192,6 +195,12 @@ class LatexContent:
         latest: Statement | None = None
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks = find_environments(source, kinds, self.odd)[0]
+        closed, begins = {block.start for block in blocks}, re.finditer(rf"\\begin\s*\{{({'|'.join(kinds)})\}}", source)
+        self.unclosed += [
+            f"{match[1]} in line {find_line(source, match.start())} of {name}"
+            for match in begins
+            if match.start() not in closed
+        ]
         n_blocks = Counter(block.kind for block in blocks)
         n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
         self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
@@ -353,6 +362,9 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     for name, text in ready.items():
         content.read_file(name, _plain_references(text, labels))
     content.assign_proofs()
+    if content.unclosed:
+        more = ", ..." if len(content.unclosed) > _FEW else ""
+        odd[f"{UNCLOSED} ({', '.join(content.unclosed[:_FEW])}{more})"] = odd.pop(UNCLOSED)
     return content
 
 

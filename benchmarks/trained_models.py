@@ -1,7 +1,7 @@
 """trained_models: are trained models better than what they begin with, on queries that no training has seen?
 
     python benchmarks/trained_models.py [--data FOLDER] [--collections a,b] [--queries 200] [--documents 1200]
-                                        [--systems bm25,minilm,minilm-qa] [--baseline minilm]
+                                        [--systems bm25 minilm minilm-qa] [--baseline minilm]
 
 Collections are cut as in fusion_weights.py, with the queries of their test splits. Each system is compared with the
 baseline by a paired permutation test, with Holm's correction over the systems and collections of the table. Train the
@@ -25,12 +25,13 @@ def main() -> None:
     add_arguments(parser)
     real = [name for name in [*RULES, *OTHER_RULES] if name not in BUNDLED]
     parser.set_defaults(collections=",".join(real))
-    parser.add_argument("--systems", default="bm25,minilm,minilm-qa,minilm-late,minilm-late-qa")
+    systems = ["bm25", "minilm", "minilm-qa", "minilm-late", "minilm-late-qa"]
+    parser.add_argument("--systems", nargs="+", default=systems)
     parser.add_argument("--baseline", default="minilm")
     given = parser.parse_args()
     warnings.simplefilter("ignore", QueryWarning)
     result = lab.experiment(
-        given.systems.split(","), load_collections(given), [MEASURE], baseline=given.baseline, correction="holm"
+        given.systems, load_collections(given), [MEASURE], baseline=given.baseline, correction="holm"
     )
     means = result.values.pivot_table(index="collection", columns="system", values="value", observed=True)
     print(means.round(3).to_string(), means.mean().round(3).to_string(), sep="\n\n")

@@ -138,7 +138,7 @@ def disk_size(path: Path) -> int:
 def remove_store(name: str) -> Iterator[str]:
     """Remove a store, or one of `PARTS`; yield a line for each removal or failure; MirblabError after failures."""
     groups = {store.name: [store] for store in STORES} | {"all": [store for store in STORES if store.is_made_again]}
-    check_known("store", name, [*groups, *PARTS])
+    check_known("store", name, sorted({*groups, *PARTS}))
     removals: list[tuple[Path, Callable[[], None]]] = [(store.path, store.remove) for store in groups.get(name, [])]
     if name == "old":
         removals = [(path, partial(atomic_files.remove_path, path)) for store in STORES for path, _ in store.older()]

@@ -159,7 +159,7 @@ class _Reader:
     def jobs(self, entry: dict[str, Any]) -> list[Job]:
         """Return the jobs of one notebook, none where something that it needs is missing."""
         if missing := sorted(set(entry.get("needs", [])) - set(catalogue.built_names())):
-            needs = dict.fromkeys(inventory.state("collection", name) for name in missing)
+            needs = dict.fromkeys(inventory.state("collection", name) or f"the collection {name}" for name in missing)
             self.tell(entry["name"], f"needs {', '.join(needs)}")
             return []
         source = _notebook(entry["name"])

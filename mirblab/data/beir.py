@@ -37,7 +37,8 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
         if name in lines:
             problems.note(number, f"duplicate _id '{name}', first on line {lines[name]}")
         elif not isinstance(text, str):
-            problems.note(number, f"'text' of '{name}' must be a text, found {json.dumps(text)[:60]}")
+            found = f"found {json.dumps(text)[:60]}" if "text" in record else f"found the keys {', '.join(record)[:80]}"
+            problems.note(number, f"'text' of '{name}' must be a text, {found}")
         else:
             lines[name] = number
             rows.append((name, str(record.get("title") or ""), text, *_order_and_tags(record)))
@@ -51,6 +52,14 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
     return table if order == list(range(len(names))) else table.take(order).reset_index(drop=True)
 
 
+# Names of the columns of judgements, and what they hold: 0 the query, 1 the document, 2 the score.
+_QRELS_COLUMNS = {
+    **dict.fromkeys(("query-id", "query_id", "qid"), 0),
+    **dict.fromkeys(("corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno"), 1),
+    **dict.fromkeys(("score", "relevance", "rel", "label"), 2),
+}
+
+
 def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
     """Return a split's judgements: query_id, doc_id, relevance (whole, 0 kept); errors for unknown or repeated ones."""
     path = folder / "qrels" / f"{split}.tsv"
@@ -60,16 +69,22 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
         raise FileNotFoundError(f"no {path}; {hint}")
     problems, known_queries, known_docs = LineProblems(path), set(query_ids), set(doc_ids)
     judged: dict[tuple[str, str], int] = {}
+    order = [0, 1, 2]  # of query, document and score
     for number, text in read_lines(path, problems):
         cells = text.split("\t") if "\t" in text else text.split()
-        if number == 1 and cells[-1].strip().lower() in ("score", "relevance"):
-            continue
         if len(cells) != 3:
             problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
             continue
-        query_id, doc_id, relevance = cells[0], cells[1], _whole_number(cells[2])
+        if number == 1 and (roles := [_QRELS_COLUMNS.get(cell.strip().lower()) for cell in cells]).count(None) < 3:
+            if set(roles) == {0, 1, 2}:
+                order = [roles.index(role) for role in range(3)]
+            elif roles[2] != 2:  # other names for the ids are understood, if the score comes last
+                problems.note(1, f"the header must be query-id, corpus-id, score, found {', '.join(cells)}")
+            continue
+        query_id, doc_id, score = (cells[place] for place in order)
+        relevance = _whole_number(score)
         if relevance is None:
-            problems.note(number, f"the score must be a whole number, found '{cells[2]}'")
+            problems.note(number, f"the score must be a whole number, found '{score}'")
         elif query_id not in known_queries:
             problems.note(number, f"judges the query '{query_id}', which is not in queries")
         elif doc_id not in known_docs:

@@ -102,6 +102,34 @@ def test_a_broken_judgement_is_an_error_with_file_and_line(make_folder, qrels, m
         load_folder(make_folder(qrels=qrels))
 
 
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [("corpus-id\tquery-id\tscore", "d1\tq1\t2"), ("score\tqid\tdocno", "2\tq1\td1"), ("qid\tdocid\trel", "q1\td1\t2")],
+)
+def test_a_header_says_which_column_is_which(make_folder, header, row):
+    """In any order, by the names that others use."""
+    folder = make_folder()
+    (folder / "qrels" / "test.tsv").write_text(f"{header}\n{row}\n", encoding="utf-8")
+    table = load_folder(folder).qrels
+    assert table.astype("str").iloc[0].tolist() == ["q1", "d1", "2"]
+
+
+def test_a_header_that_cannot_be_understood_is_named(make_folder):
+    """Before any of its rows is misread."""
+    folder = make_folder()
+    (folder / "qrels" / "test.tsv").write_text("query-id\tscore\titem\nq1\t1\td1\n", encoding="utf-8")
+    with pytest.raises(
+        MirblabError, match="line 1: the header must be query-id, corpus-id, score, found query-id, score"
+    ):
+        load_folder(folder)
+
+
+def test_a_text_under_another_key_is_an_error_with_the_keys(make_folder):
+    """So that the right one can be seen."""
+    with pytest.raises(MirblabError, match="'text' of 'd1' must be a text, found the keys _id, contents"):
+        load_folder(make_folder([{"_id": "d1", "contents": "a"}]))
+
+
 def test_a_wrong_encoding_names_the_byte(make_folder):
     """Latin-1 is not UTF-8."""
     folder = make_folder()

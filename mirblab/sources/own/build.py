@@ -372,7 +372,9 @@ def _files(opened: Origin) -> dict[str, Path] | Path:
     if any(name.lower().endswith(".tex") for name in files):
         return {name: path for name, path in files.items() if name.lower().endswith((".tex", *latex.DEFINITIONS))}
     if any(name.startswith("corpus.jsonl") for name in files) and any(name.startswith("queries") for name in files):
-        raise MirblabError(f"{opened.shown} is a collection already; run: mirblab add FOLDER")
+        raise MirblabError(
+            f"{opened.shown} is a collection already; run: mirblab add FOLDER, then open 11_main_table with it"
+        )
     table_files = [path for name, path in files.items() if name.lower().endswith(SUFFIXES)]
     if len(table_files) == 1:
         return table_files[0]

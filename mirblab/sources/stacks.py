@@ -71,7 +71,7 @@ class Book:
     def read_chapter(self, stem: str, text: str) -> None:
         """Read the items, proofs and labels of one chapter."""
         source = latex.drop_environments(latex.strip_comments(text), ("verbatim", "comment"))
-        blocks, loose = find_environments(source, (*STATEMENTS, *_OTHERS, *_INNER), self.odd)
+        blocks, loose, _ = find_environments(source, (*STATEMENTS, *_OTHERS, *_INNER), self.odd)
         if stem in _LEFT_OUT:
             self.odd["chapters left out (coding, exercises)"] += 1
             labels = [*loose, *(label for block in blocks for label in block.labels)]

@@ -88,7 +88,7 @@ def read_verso_nodes(
 def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
     r"""Return the nodes of one LaTeX file, those without \lean left out; *known* environments are statements."""
     source = latex.strip_comments(source)
-    blocks, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
+    blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     nodes: list[Node] = []
     taken = 0
     for block in blocks:

@@ -20,7 +20,6 @@ from mirblab.sources.stacks import Proof
 
 SOLUTIONS = ("solution", "solution*", "soln", "sol", "answer", "Solution")  # what proves an exercise or an example
 PROOFS = ("proof", "proof*", "pf", "Proof", *SOLUTIONS)
-UNCLOSED = "environments that do not end"
 _FEW = 3  # places that are named
 DEFINITIONS = (".sty", ".cls")  # files that are read for definitions alone
 _PRINTED = re.compile(
@@ -194,13 +193,8 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
-        blocks = find_environments(source, kinds, self.odd)[0]
-        closed, begins = {block.start for block in blocks}, re.finditer(rf"\\begin\s*\{{({'|'.join(kinds)})\}}", source)
-        self.unclosed += [
-            f"{match[1]} in line {find_line(source, match.start())} of {name}"
-            for match in begins
-            if match.start() not in closed
-        ]
+        blocks, _, unclosed = find_environments(source, kinds, self.odd)
+        self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
         n_blocks = Counter(block.kind for block in blocks)
         n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
         self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
@@ -364,7 +358,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     content.assign_proofs()
     if content.unclosed:
         more = ", ..." if len(content.unclosed) > _FEW else ""
-        odd[f"{UNCLOSED} ({', '.join(content.unclosed[:_FEW])}{more})"] = odd.pop(UNCLOSED)
+        odd[f"{latex.UNCLOSED} ({', '.join(content.unclosed[:_FEW])}{more})"] = odd.pop(latex.UNCLOSED)
     return content
 
 
@@ -374,15 +368,11 @@ def document_files(path: Path) -> dict[str, Path]:
     while names:
         name = names.pop()
         text = latex.strip_comments(_decoded({name: files[name]}, "", Counter())[name])
-        groups = [*_INPUT.findall(text), *((each,) for named in _PACKAGES.findall(text) for each in named.split(","))]
-        wanted = {part.strip() for group in groups for part in (*group, posixpath.join(*group[2:4], ""))} - {""}
-        places = {posixpath.join(folder, each) for each in wanted for folder in ("", posixpath.dirname(name))}
-        ends = ("", ".tex", *DEFINITIONS)
-        there = {posixpath.normpath(place.rstrip("/")) + end for place in places if place[0] != "/" for end in ends}
-        there = {each for each in there if (path.parent / each).is_file()}
-        for each in _inputs(name, text, there - files.keys()):
-            files[each] = path.parent / each
-            names.append(each)
+        packages = [[posixpath.join(posixpath.dirname(name), each)] for ends in _packages(text) for each in ends]
+        for places in [*packages, *_input_places(name, text)]:
+            there = [each for each in places if not posixpath.isabs(each) and (path.parent / each).is_file()][:1]
+            names += [each for each in there if each not in files]
+            files |= {each: path.parent / each for each in there}
     return files
 
 
@@ -632,18 +622,28 @@ def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
 def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
     """Return those of *names* that a file inputs; a path starts at the file's folder or at the first one."""
     inputs: list[str] = []
-    for named in _PACKAGES.findall(text):
-        for wanted in named.split(","):
-            ends = tuple(f"{wanted.strip()}{ending}" for ending in DEFINITIONS)
-            near = [each for each in names if posixpath.basename(each) in ends]
-            beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
-            inputs += (beside or near)[:1]
+    for ends in _packages(text):
+        near = [each for each in names if posixpath.basename(each) in ends]
+        beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
+        inputs += (beside or near)[:1]
+    for places in _input_places(name, text):
+        inputs += [each for each in places if each in names][:1]
+    return list(dict.fromkeys(inputs))
+
+
+def _packages(text: str) -> list[tuple[str, ...]]:
+    """Return the names that the file of each package or class of a text may have."""
+    wanted = [each.strip() for named in _PACKAGES.findall(text) for each in named.split(",")]
+    return [tuple(f"{each}{ending}" for ending in DEFINITIONS) for each in wanted]
+
+
+def _input_places(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths, in order, that each input of a file may mean, from the file's folder and from the first one."""
     for braced, bare, folder, file, whole in _INPUT.findall(text):
         wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
         for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
             path = posixpath.normpath(path)
-            inputs += [each for each in (path, f"{path}.tex") if each in names][:1]
-    return list(dict.fromkeys(inputs))
+            yield path, f"{path}.tex"
 
 
 def _marked(text: str) -> str:

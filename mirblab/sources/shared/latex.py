@@ -60,6 +60,7 @@ _ADDRESS = re.compile(r"\\(?:url|nolinkurl|path|href)\s*\{[^{}]*\}|\\verb.*")
 _OPENS_FORMULA = re.compile(
     r"\\xymatrix(?![A-Za-z])[^{}\n]{0,60}(?=\{)|\\\[|\\\(|\\begin\{(" + _DISPLAYS + r")\}|\\.|\$\$|\$", re.DOTALL
 )
+UNCLOSED = "environments that do not end"
 _NESTING = re.compile(r"\\[\\{}$()\[\]]|[{}$]")
 _EMPTY_FORMULA = re.compile(
     r"(?:\$\$?|\\[\[(]|\\begin\{[a-z]+\*?\})(?:\s|~|\\[,;:! ]|\\q?quad(?![A-Za-z])|\\[hv]space\*?\s*\{[^{}]*\}|[.,])*+"
@@ -421,8 +422,13 @@ def find_formulas(text: str) -> Iterator[tuple[int, int, bool]]:
         yield match.start(), position, end >= 0
 
 
-def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> tuple[list[Environment], list[str]]:
-    """Return the environments of the *kinds* in order, and the labels outside of them; *source* has no comments."""
+def find_environments(
+    source: str, kinds: Iterable[str], odd: Counter[str]
+) -> tuple[list[Environment], list[str], list[Environment]]:
+    """Return the environments of the *kinds* in order, the labels outside of them, and those that do not end.
+
+    *source* has no comments.
+    """
     mark = re.compile(r"\\(begin|end)\s*\{(" + "|".join(kinds) + r")\}|\\label\s*\{([^{}]*)\}|\\(section)\b")
     blocks: list[Environment] = []
     stack: list[Environment] = []
@@ -440,9 +446,9 @@ def find_environments(source: str, kinds: Iterable[str], odd: Counter[str]) -> t
             section += 1
         else:
             (stack[-1].labels if stack else loose).append(label.strip())
-    closed = [block for block in blocks if block.end >= 0]
-    odd["environments that do not end"] += len(blocks) - len(closed)
-    return closed, [*loose, *(label for block in blocks if block.end < 0 for label in block.labels)]
+    closed, unclosed = ([block for block in blocks if (block.end < 0) == is_open] for is_open in (False, True))
+    odd[UNCLOSED] += len(unclosed)
+    return closed, [*loose, *(label for block in unclosed for label in block.labels)], unclosed
 
 
 def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:

@@ -4,8 +4,8 @@
                                         [--systems bm25 minilm minilm-qa] [--baseline minilm]
 
 Collections are cut as in fusion_weights.py, with the queries of their test splits. Each system is compared with the
-baseline by a paired permutation test, with Holm's correction over the systems and collections of the table. Train the
-models first: mirblab train minilm-qa, minilm-late-qa, minilm-cross.
+baseline by a paired permutation test, with Holm's correction over the systems of each collection. Train the models
+first: mirblab train minilm-qa, minilm-late-qa, minilm-cross.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import warnings
 
-from fusion_weights import BUNDLED, MEASURE, OTHER_RULES, RULES, add_arguments, load_collections
+from fusion_weights import MEASURE, OTHER_RULES, RULES, add_arguments, load_collections
 
 import mirblab as lab
 from mirblab.evaluation.measures import QueryWarning
@@ -23,8 +23,7 @@ def main() -> None:
     """Print each system's means and which differ from the baseline's."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_arguments(parser)
-    real = [name for name in [*RULES, *OTHER_RULES] if name not in BUNDLED]
-    parser.set_defaults(collections=",".join(real))
+    parser.set_defaults(collections=",".join([*RULES, *OTHER_RULES]))
     systems = ["bm25", "minilm", "minilm-qa", "minilm-late", "minilm-late-qa"]
     parser.add_argument("--systems", nargs="+", default=systems)
     parser.add_argument("--baseline", default="minilm")

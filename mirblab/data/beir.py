@@ -75,7 +75,8 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
         if len(cells) != 3:
             problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
             continue
-        if number == 1 and (roles := [_QRELS_COLUMNS.get(cell.strip().lower()) for cell in cells]).count(None) < 3:
+        roles = [_QRELS_COLUMNS.get(cell.strip().lower()) for cell in cells] if number == 1 else []
+        if set(roles) - {None} and all(_whole_number(cell) is None for cell in cells):
             if set(roles) == {0, 1, 2}:
                 order = [roles.index(role) for role in range(3)]
             elif roles[2] != 2:  # other names for the ids are understood, if the score comes last

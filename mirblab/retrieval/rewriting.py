@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from mirblab.encoders.hosted.chat import ChatModel, ReplyStore, ask_missing, chat_model, read_prompt, reply_key
+from mirblab.encoders.hosted.chat import Reply, UnusableReply, chat_model, read_prompt, run_prompt
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
@@ -28,33 +28,29 @@ def rewrite(texts: Sequence[str], *, prompt: str = "rewrite", original: int = 1,
     (Gao et al., ACL 2023); Query2doc (Wang et al., EMNLP 2023) repeats the query five times for BM25. MirblabError as
     `ask_model` raises it.
     """
-    service, step = _service(model), read_prompt(prompt)
-    store = ReplyStore(service.model, step)
-    answers: dict[str, str] = {}
-    pending = [text for text in dict.fromkeys(texts) if text.strip()]
-    for attempt in range(step.attempts):
-        messages = [step.message({"statement": text}, attempt) for text in pending]
-        ask_missing(service, step, store, messages, attempt, None)
-        for text, message in zip(pending, messages, strict=True):
-            answers[text] = store.get(reply_key(message, attempt)).text.strip()
-        pending = [text for text in pending if not answers[text]]
-    if pending:
-        count = f"{len(pending):,} of {len(texts):,} queries"
+    service, pending = chat_model(**model), [text for text in dict.fromkeys(texts) if text.strip()]
+    records = [{"statement": text} for text in pending]
+    values, reasons, _ = run_prompt(service, read_prompt(prompt), records, lambda reply, _: _read_text(reply))
+    answers = dict(zip(pending, values, strict=True))
+    if n_without := sum(map(bool, reasons)):
+        count = f"{n_without:,} of {len(texts):,} queries"
         message = f"{service.model} gave no text for {count}, which are searched as they are"
         warnings.warn(message, RewritingWarning, stacklevel=2)
     rewritten = []
     for text in texts:
-        answer = answers.get(text, "")
-        rewritten.append("\n".join([text] * max(original, 0 if answer else 1) + [answer] * bool(answer)))
+        answer = answers.get(text)
+        rewritten.append("\n".join([text] * max(original, 0 if answer else 1) + ([answer] if answer else [])))
     return rewritten
 
 
 def rewriting_key(settings: dict[str, Any]) -> dict[str, Any]:
     """Return *settings* with the model's name and the prompt's fingerprint, and without address, price and budget."""
     kept = {name: value for name, value in settings.items() if name not in _MODEL}
-    model = _service({name: settings[name] for name in _MODEL if name in settings}).model
+    model = chat_model(**{name: settings[name] for name in _MODEL if name in settings}).model
     return kept | {"model": model, "prompt": read_prompt(settings["prompt"]).fingerprint()}
 
 
-def _service(model: dict[str, Any]) -> ChatModel:
-    return chat_model(**model)
+def _read_text(reply: Reply) -> str:
+    if text := reply.text.strip():
+        return text
+    raise UnusableReply("empty")

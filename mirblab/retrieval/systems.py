@@ -42,13 +42,12 @@ _OPTIONS = re.compile(
     r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d+))?"
 )
 
-# What a~b does to the queries of a, the kind of system that a must be ("": any), and the settings of the name alone.
-FEEDBACK: dict[str, tuple[str, dict[str, Any]]] = {
-    "rm3": ("bm25", feedback.RM3),
-    "rocchio": ("dense", feedback.ROCCHIO),
-    "rewrite": ("", rewriting.DEFAULTS),
+# What changes the queries of a in a~b: its label, the kind that a must be ("": any), and the settings of the name.
+FEEDBACK: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "rm3": ("RM3", "bm25", feedback.RM3),
+    "rocchio": ("Rocchio", "dense", feedback.ROCCHIO),
+    "rewrite": ("rewritten queries", "", rewriting.DEFAULTS),
 }
-_FEEDBACK_LABELS = {"rm3": "RM3", "rocchio": "Rocchio", "rewrite": "rewritten queries"}
 # What each method of fusion may set, beside `of`, `method` and `depth`.
 FUSIONS = dict.fromkeys(METHODS, ()) | {
     "rrf": ("k",), "linear": ("weights", "span"), "sum": ("weights",), "logisr": ("sigma",),
@@ -195,7 +194,7 @@ def _parse_fusion_name(name: str) -> dict[str, Any] | None:
 def _parse_feedback_name(name: str) -> dict[str, Any] | None:
     """Return the settings of a system named a~rm3 or a~rocchio; None for another name."""
     first, _, kind = name.rpartition("~")
-    return {"kind": kind, "first": first, **FEEDBACK[kind][1]} if first and kind in FEEDBACK else None
+    return {"kind": kind, "first": first, **FEEDBACK[kind][2]} if first and kind in FEEDBACK else None
 
 
 def _check_feedback(owner: System) -> System:
@@ -203,7 +202,7 @@ def _check_feedback(owner: System) -> System:
     kind = owner.settings["kind"]
     if kind not in FEEDBACK:
         return owner
-    (first,), wanted = owner.parts, FEEDBACK[kind][0]
+    (first,), wanted = owner.parts, FEEDBACK[kind][1]
     if not wanted:
         if first.settings["kind"] == "imported":
             raise MirblabError(
@@ -385,7 +384,7 @@ def system(name: str, **settings: Any) -> System:
         remark = {"rrf": "", "cv": " (weights cross-validated)"}.get(method, f" ({method})")
         return System(name, " + ".join(parts) + remark, composed)
     if composed["kind"] in FEEDBACK:
-        return _check_feedback(System(name, f"{parts[0]} with {_FEEDBACK_LABELS[composed['kind']]}", composed))
+        return _check_feedback(System(name, f"{parts[0]} with {FEEDBACK[composed['kind']][0]}", composed))
     if composed["kind"] == "rerank":
         rerank.reranker_settings(composed["reranker"])  # MirblabError for an unknown one
     return System(name, f"{parts[0]} > {name.rpartition('>')[2]}", composed)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,16 @@ from mirblab.core.errors import check_known
 from mirblab.core.terminal import say
 from mirblab.encoders.hosted.chat import (
     ChatModel,
-    Prompt,
     Reply,
-    ReplyStore,
-    ask_missing,
+    StepCount,
     chat_model,
     prompts_fingerprint,
     read_prompt,
-    reply_key,
+    run_prompt,
 )
 from mirblab.encoders.hosted.limits import Clock
 from mirblab.train import pairs, rules
 from mirblab.train.pairs import NEGATIVE_COLUMNS, check_statements, rephrasing_table
-from mirblab.train.rules import UnusableReply
 
 STEPS = ("decompose", "rephrase", "negatives")
 
@@ -114,23 +110,15 @@ def rephrase(
         # Only the first step needs no parts.
         ready = [step.name == "decompose" or "conclusions" in row for row in rows]
         pending = [row for row, record in enumerate(records) if record["statement"] and ready[row]]
-        answers, reasons, counts[step.name] = _run_step(service, step, [records[row] for row in pending], clock)
+        answers, reasons, counts[step.name] = run_prompt(
+            service, step, [records[row] for row in pending], _READERS[step.name], clock
+        )
         for row, value, reason in zip(pending, answers, reasons, strict=True):
-            rows[row] |= value
+            rows[row] |= value or {}
             problems[row] = problems[row] or (f"{step.name}: {reason}" if reason else "")
-            records[row] |= value if step.name == "decompose" else {}
+            records[row] |= value or {} if step.name == "decompose" else {}
     about = {"model": service.model, "prompts": prompts_fingerprint(steps)}
     return Rephrased(rephrasing_table(views.id.tolist(), rows, problems, about), counts)
-
-
-@dataclass
-class StepCount:
-    """The counts of one step: statements, new requests, usable answers, and the reasons why others were not usable."""
-
-    statements: int = 0
-    asked: int = 0
-    usable: int = 0
-    answers: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -152,28 +140,6 @@ class Rephrased:
             line = f"{step}: {count.usable:,} of {count.statements:,} statements usable, {count.asked:,} requests now"
             lines.append(line + (f"; answers of no use: {reasons}" if reasons else ""))
         return lines
-
-
-def _run_step(
-    service: ChatModel, step: Prompt, records: Sequence[Mapping[str, Any]], clock: Clock | None
-) -> tuple[list[dict[str, Any]], list[str], StepCount]:
-    """Return the texts of one step for each record ({}: none), the reasons why others have none, and the counts."""
-    store, count = ReplyStore(service.model, step), StepCount(statements=len(records))
-    values, reasons = [dict[str, Any]() for _ in records], [""] * len(records)
-    pending = list(range(len(records)))
-    for attempt in range(step.attempts):
-        messages = [step.message(records[row], attempt) for row in pending]
-        count.asked += ask_missing(service, step, store, messages, attempt, clock)
-        for row, message in zip(pending, messages, strict=True):
-            try:
-                reply = store.get(reply_key(message, attempt))
-                values[row], reasons[row] = _READERS[step.name](reply, records[row]["statement"]), ""
-            except UnusableReply as reason:
-                reasons[row] = str(reason)
-                count.answers[str(reason)] += 1
-        pending = [row for row in pending if reasons[row]]
-    count.usable = len(records) - len(pending)
-    return values, reasons, count
 
 
 _READERS: dict[str, Callable[[Reply, str], Any]] = {

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from mirblab.data.near_duplicates import fold_text
-from mirblab.encoders.hosted.chat import Reply
+from mirblab.encoders.hosted.chat import Reply, UnusableReply
 from mirblab.formula import in_text
 from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
@@ -277,10 +277,6 @@ def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]
                 seen.add(fold_text(texts[turn]))
                 falsehoods.append(Falsehood(kind, texts[turn]))
     return falsehoods
-
-
-class UnusableReply(Exception):
-    """A reply cannot be used; the text is the reason, one of a few, so that they can be counted."""
 
 
 def read_decomposition(reply: Reply) -> dict[str, Any]:

@@ -114,6 +114,13 @@ def test_a_header_says_which_column_is_which(make_folder, header, row):
     assert table.astype("str").iloc[0].tolist() == ["q1", "d1", "2"]
 
 
+def test_ids_that_are_names_of_columns_are_no_header(make_folder):
+    """A first line with a number is a judgement."""
+    folder = make_folder(corpus=[{"_id": "label", "text": "a"}])
+    (folder / "qrels" / "test.tsv").write_text("q1\tlabel\t1\n", encoding="utf-8")
+    assert load_folder(folder).qrels.astype("str").iloc[0].tolist() == ["q1", "label", "1"]
+
+
 def test_a_header_that_cannot_be_understood_is_named(make_folder):
     """Before any of its rows is misread."""
     folder = make_folder()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,8 +23,7 @@ class Rewriter:
     """A chat model that knows another word for some queries."""
 
     def __init__(self) -> None:
-        self.words = {"domain": "ring without zero divisors", "GF(q)": "finite field", "": ""}
-        self.lock = threading.Lock()
+        self.words = {"domain": "ring without zero divisors", "GF(q)": "finite field"}
 
     def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
         """Answer as a server of chat completions does."""
@@ -103,11 +101,11 @@ def test_model_and_prompt_are_in_the_key_and_the_address_is_not(
 def test_free_text_is_rewritten_too(server: VendorServer, collection: Any) -> None:
     """With what matched by the words that were searched."""
     found = lab.search("domain", collection, "bm25~rewrite", depth=2).frame
-    assert found.doc_id.tolist() == ["d0", "d1"]
+    assert found.doc_id.tolist() == ["d0", "d1"] and len(server.requests) == 1
 
 
 def test_what_is_missing_or_wrong_is_said(collection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model is named by the environment, or by the system; an imported run has no queries to rewrite."""
+    """A model is named by the environment, or by the system, and a prompt by the registry."""
     monkeypatch.delenv("MIRBLAB_CHAT_MODEL", raising=False)
     with pytest.raises(MirblabError, match="no chat model: name one, or set the environment variable"):
         lab.system("bm25~rewrite").search(collection)

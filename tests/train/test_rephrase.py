@@ -26,6 +26,7 @@ from mirblab.encoders.hosted.chat import (
     Prompt,
     Reply,
     ReplyStore,
+    UnusableReply,
     ask_model,
     chat_model,
     read_prompt,
@@ -36,7 +37,7 @@ from mirblab.formula.latex import parser
 from mirblab.train import pairs, rules
 from mirblab.train.pairs import NEGATIVE_COLUMNS, REPHRASING_COLUMNS
 from mirblab.train.rephrase import STEPS, rephrase, run_rephrasing
-from mirblab.train.rules import UnusableReply, falsify, rename_variables, reword
+from mirblab.train.rules import falsify, rename_variables, reword
 
 KEY = "sk-test-4f9a8b7c6d5e4f3a2b1c0d9e"
 

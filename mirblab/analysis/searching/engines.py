@@ -158,8 +158,8 @@ class RewritingEngine(Engine):
     """An engine that searches what a chat model makes of the query."""
 
     def __init__(self, part: Engine, options: dict[str, Any]) -> None:
-        self.part, self.options = part, options
-        self.preparation, self.marked = part.preparation, part.marked
+        self.part, self.preparation, self.marked = part, part.preparation, part.marked
+        self._rewrite = cache(lambda text: rewriting.rewrite([text], **options)[0])  # for the search and its marks
 
     def prepare(self) -> None:
         self.part.prepare()
@@ -171,7 +171,7 @@ class RewritingEngine(Engine):
         return self.part.marks(self._rewritten(query), positions)
 
     def _rewritten(self, query: Query) -> Query:
-        return query._replace(text=rewriting.rewrite([query.text], **self.options)[0])
+        return query._replace(text=self._rewrite(query.text))
 
 
 class SparseEngine(Engine):

@@ -8,7 +8,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -34,6 +35,10 @@ _ANSWER_TOKENS = 1024  # what an answer may take when the prompt does not say
 _UNLIMITED = 10**9
 _LIMITS = ("in_flight", "requests_per_minute", "tokens_per_minute", "timeout", "price_per_million_tokens", "budget")
 _CONSEQUENCE = "what it answered is asked again"
+
+
+class UnusableReply(Exception):
+    """A reply cannot be used; the text is the reason, one of a few, so that they can be counted."""
 
 
 class Reply(NamedTuple):
@@ -304,12 +309,45 @@ def _reply_checksum(name: str, reply: Reply) -> str:
     return hashlib.blake2b(json.dumps([name, reply.text, reply.finish]).encode(), digest_size=6).hexdigest()
 
 
-def ask_missing(
-    service: ChatModel, prompt: Prompt, store: ReplyStore, messages: Sequence[str], attempt: int, clock: Clock | None
-) -> int:
-    """Store the replies to *messages* that *store* does not hold yet, and return how many were asked for now."""
-    missing = list(dict.fromkeys(message for message in messages if reply_key(message, attempt) not in store))
-    if missing:
-        for position, reply in ask_model(service, prompt, missing, clock=clock):
-            store.put(reply_key(missing[position], attempt), reply)
-    return len(missing)
+@dataclass
+class StepCount:
+    """The counts of one step: statements, new requests, usable answers, and the reasons why others were not usable."""
+
+    statements: int = 0
+    asked: int = 0
+    usable: int = 0
+    answers: Counter[str] = field(default_factory=Counter)
+
+
+def run_prompt(
+    service: ChatModel,
+    prompt: Prompt,
+    records: Sequence[Mapping[str, Any]],
+    read: Callable[[Reply, str], Any],
+    clock: Clock | None = None,
+) -> tuple[list[Any], list[str], StepCount]:
+    """Return what *read* makes of the reply for each record (None: none), the reasons why others have none, the counts.
+
+    *read* gets the reply and the record's statement, and raises UnusableReply for a reply that is asked for again, at
+    most `attempts` times. Replies are stored; those that are stored already are not asked for.
+    """
+    store, count = ReplyStore(service.model, prompt), StepCount(statements=len(records))
+    values, reasons = [None for _ in records], [""] * len(records)
+    pending = list(range(len(records)))
+    for attempt in range(prompt.attempts):
+        messages = [prompt.message(records[row], attempt) for row in pending]
+        missing = list(dict.fromkeys(message for message in messages if reply_key(message, attempt) not in store))
+        if missing:
+            for position, reply in ask_model(service, prompt, missing, clock=clock):
+                store.put(reply_key(missing[position], attempt), reply)
+        count.asked += len(missing)
+        for row, message in zip(pending, messages, strict=True):
+            try:
+                values[row] = read(store.get(reply_key(message, attempt)), records[row]["statement"])
+                reasons[row] = ""
+            except UnusableReply as reason:
+                reasons[row] = str(reason)
+                count.answers[str(reason)] += 1
+        pending = [row for row in pending if reasons[row]]
+    count.usable = len(records) - len(pending)
+    return values, reasons, count

@@ -70,9 +70,10 @@ def _is_only_widget(output: nbformat.NotebookNode) -> bool:
 
 @cache
 def _exporter() -> HTMLExporter:
-    made = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True)
+    # nbconvert replaces a filter of this name that is only registered.
+    own = {"highlight_code": lambda text, metadata=None, **_: Markup(code(text, "python"))}
+    made = HTMLExporter(template_name="basic", exclude_input_prompt=True, exclude_output_prompt=True, filters=own)
     made.register_filter("markdown2html", _markdown)
-    made.register_filter("highlight_code", lambda text, metadata=None, **_: Markup(code(text, "python")))
     made.register_filter("clean_html", lambda html: html if isinstance(html, Markup) else clean_html(html))
     made.register_filter("ansi2html", lambda text: re.sub(r"[<>&]", lambda s: f"&#{ord(s[0])};", _ANSI.sub("", text)))
     made.config.NbConvertBase.display_data_priority = list(_SHOWN)

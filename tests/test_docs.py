@@ -226,7 +226,7 @@ def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_
         if kind == "toml" and name:
             body = f"from pathlib import Path\nf = Path({str(tmp_path / name)!r})\nf.parent.mkdir(parents=True, exist_ok=True)\nf.open('a').write({body!r})\n"  # noqa: E501
         elif kind == "sh":
-            body = f"import subprocess\nsubprocess.run(['/bin/sh', '-ec', {body!r}], check=True)\n"
+            body = f"run_shell({body!r})\n"
         elif kind != "python":
             continue
         script.append(body)

@@ -10,27 +10,16 @@ from pathlib import Path
 from typing import Any
 
 SERVER = """
-import atexit, gc, json, os, sys, traceback
+import atexit, gc, json, os, shlex, subprocess, sys, traceback
 import seaborn, sentence_transformers
 from mirblab.app import batch, cli, doctor
 
-gc.freeze()  # so that a fork does not touch, and thereby copy, what was imported
-for line in sys.stdin:
-    words, code, folder, environment, outputs = json.loads(line)
+def run_in_fork(task):
     child = os.fork()
     if child == 0:
-        os.chdir(folder)
-        os.environ.update(environment)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for number, path in enumerate(outputs, 1):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        sys.argv[1:] = words
         status = 0
         try:
-            if code:
-                exec(compile(code, "<code>", "exec"), {"__name__": "__main__"})
-            else:
-                cli.main()
+            task()
         except SystemExit as end:
             status = end.code or 0
         except BaseException:
@@ -40,7 +29,37 @@ for line in sys.stdin:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)  # the libraries need not be torn down
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def run_command(words):
+    sys.argv[1:] = words
+    cli.main()
+
+def run_shell(text):
+    "Run each line as a shell would that stops at the first error; a line of mirblab in a fork."
+    for line in filter(None, text.splitlines()):
+        name, *words = shlex.split(line)
+        sys.stdout.flush()
+        ended = run_in_fork(lambda: run_command(words)) if name == "mirblab" else subprocess.call([name, *words])
+        if ended:
+            print(f"{line} ended with status {ended}", file=sys.stderr)
+            sys.exit(ended)
+
+def answer(words, code, folder, environment, outputs):
+    os.chdir(folder)
+    os.environ.update(environment)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, path in enumerate(outputs, 1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    if code:
+        exec(compile(code, "<code>", "exec"), {"__name__": "__main__", "run_shell": run_shell})
+    else:
+        run_command(words)
+
+gc.freeze()  # so that a fork does not touch, and thereby copy, what was imported
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(run_in_fork(lambda: answer(*asked)), flush=True)
 """
 
 
@@ -59,7 +78,7 @@ class CommandProcess:
         return self._run(list(words), "", Path.cwd(), environment)
 
     def run_code(self, code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Return how Python code ended, which ran in *folder*, and what it printed."""
+        """Return how Python code ended, which ran in *folder*, and what it printed; it has `run_shell`, too."""
         return self._run([], code, folder, environment)
 
     def _run(

@@ -1,6 +1,7 @@
 # make paper [SUITE=mini]   run every notebook of a suite; tables and figures land in figures/<suite>/
-# make test                 run the tests; where Chromium is, those in a browser too, except every notebook
-# make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour
+# make test                 run the tests, except those that need a browser and the long ones
+# make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour;
+#                           two minutes with WHICH="browser and not slow"
 # make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab on notebooks/START.md; students' copies of the lessons are in lessons/
@@ -23,11 +24,7 @@ paper: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check .
-	@$(BIN)/mypy & types=$$!; lab=$$(mktemp); \
-	if $(CHROMIUM); then $(MAKE) --no-print-directory test-browser WHICH="browser and not slow" N=0 > $$lab 2>&1; \
-	else echo "No Chromium here: the tests in a browser were left out; make test-browser installs one." > $$lab; fi & browser=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; \
-	wait $$browser; browser=$$?; cat $$lab; rm $$lab; wait $$types && test $$tests$$browser = 00
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright

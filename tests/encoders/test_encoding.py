@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
+import multiprocessing
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -320,46 +322,37 @@ def test_an_interrupted_call_keeps_what_was_done(
     assert sum(passes) - before == left
 
 
-CHILD = """
-import os, sys, time
-import sentence_transformers
-sys.path[:0] = {path!r}
-from mirblab.encoders import encoding
-from tiny_encoder import sentences
-encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96
-append = encoding.VectorStore.append
-def told(self, texts, vectors):
-    append(self, texts, vectors)
-    print(len(texts), flush=True)
-    time.sleep({pause})
-encoding.VectorStore.append = told
-fork = os.fork() if {twice} else 0
-encoding.encoder({folder!r}).vectors(sentences(200))
-if fork:
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]))
-"""
+def encode_slowly(folder: Path, stored: Any, pause: float) -> None:
+    """Encode 200 texts in chunks of about ten, and tell *stored* how many of each are stored."""
+    encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96
+    append = encoding.VectorStore.append
+
+    def append_and_tell(store: encoding.VectorStore, texts: list[str], vectors: np.ndarray) -> None:
+        append(store, texts, vectors)
+        stored.put(len(texts))
+        time.sleep(pause)
+
+    encoding.VectorStore.append = append_and_tell
+    encoding.encoder(folder).vectors(sentences(200))
 
 
-def start_child(folder: Path, home: Path, pause: float, *, twice: bool = False) -> subprocess.Popen[str]:
-    """Start a process that encodes 200 texts in chunks of about ten and reports each chunk that is stored.
-
-    *twice*: a fork of it, which spares the imports, does the same meanwhile.
-    """
-    code = CHILD.format(path=sys.path, folder=str(folder), pause=pause, twice=twice)
-    environment = os.environ | {"MIRBLAB_HOME": str(home), "MIRBLAB_THREADS": "1"}
-    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment, **quiet)
+def start_child(folder: Path, pause: float) -> tuple[BaseProcess, Any]:
+    """Return a fork of this process which encodes, and a queue with the sizes of what it stored."""
+    fork = multiprocessing.get_context("fork")
+    stored = fork.SimpleQueue()
+    child = fork.Process(target=encode_slowly, args=[folder, stored, pause])
+    child.start()
+    return child, stored
 
 
 def test_a_killed_process_is_resumed_where_it_stopped(
     tiny: Encoder, folder: Path, home: Path, passes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kill -9 in the middle: the next call encodes what was not stored, and the vectors are those of a whole run."""
-    child = start_child(folder, home, 0.2)
-    stored = sum(int(child.stdout.readline()) for _ in range(4))
+    child, sizes = start_child(folder, 0.2)
+    stored = sum(sizes.get() for _ in range(4))
     child.kill()
-    child.wait()
-    child.stdout.close()
+    child.join()
     left = tiny.missing(sentences(200))
     assert 0 < left <= 200 - stored
     resumed = tiny.vectors(sentences(200))
@@ -371,9 +364,10 @@ def test_a_killed_process_is_resumed_where_it_stopped(
 @pytest.mark.faults
 def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path, home: Path) -> None:
     """Both end well and what they leave is right."""
-    both = start_child(folder, home, 0.0, twice=True)
-    both.communicate(timeout=120)
-    assert both.returncode == 0 and tiny.missing(sentences(200)) == 0
+    children = [start_child(folder, 0.0)[0] for _ in range(2)]
+    for child in children:
+        child.join(120)
+    assert [child.exitcode for child in children] == [0, 0] and tiny.missing(sentences(200)) == 0
     np.testing.assert_allclose(tiny.vectors(sentences(200)), plain(folder, sentences(200)), atol=1e-6)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -666,34 +668,18 @@ def test_only_the_newest_two_checkpoints_stay(tmp_path: Path, abandoned: Callabl
     assert newest_checkpoint(tmp_path, {}) is None
 
 
-KILLED = """
-import sys
-sys.path[:0] = {path!r}
-from mirblab import train
-from tiny_training import made_up_views
-
-train.train("mine", made_up_views(), evaluate_rows=0, checkpoint_every=1e-9)
-"""
-
-
 def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
     """A process killed at a moment of its own ends, after another call, with the weights of one that was not."""
-    import os
-    import signal
-    import subprocess
-    import sys
-    import time
-
     views = made_up_views()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
-    code = KILLED.format(path=sys.path)
-    environment = os.environ | {"MIRBLAB_PROGRESS": "0", "OMP_NUM_THREADS": "1"}
-    other = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
+    settings = {"evaluate_rows": 0, "checkpoint_every": 1e-9}
+    other = multiprocessing.get_context("fork").Process(target=train.train, args=["mine", views], kwargs=settings)
+    other.start()
     folder, end = training.workshop_folder("mine"), time.monotonic() + 120
-    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.poll() is None:
+    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.is_alive():
         time.sleep(0.005)
-    other.send_signal(signal.SIGKILL)
-    other.wait()
+    other.kill()
+    other.join()
     assert list(folder.glob("step-*.safetensors")) and not (paths.models() / "mine").exists()
     assert weights(train.train("mine", views, evaluate_rows=0)) == whole
 

@@ -501,6 +501,40 @@ def test_a_proof_is_that_of_the_statement_that_is_named(tmp_path, between, headi
     assert found.odd["proofs of no statement"] == (owner is None)
 
 
+@pytest.mark.parametrize(
+    ("between", "heading", "owner"),
+    [
+        ("", "", "a"),
+        ("Here is another argument.", "", "a"),
+        ("Hence two curves are isomorphic when their invariants agree.", "", None),
+        ("Hence two curves are isomorphic when their invariants agree.", "[Second proof]", "a"),
+    ],
+)
+def test_a_second_proof_after_a_claim_in_the_text_is_that_of_the_claim(tmp_path, between, heading, owner):
+    """Unless its heading says more, or the text between goes on with the statement."""
+    source = rf"""\begin{{theorem}}\label{{a}} All.\end{{theorem}}\begin{{proof}}One way.\end{{proof}}
+    {between} \begin{{proof}}{heading}Another way.\end{{proof}}"""
+    found = read(tmp_path, source)
+    (statement,) = found.statements
+    assert [proof.text for proof in statement.proofs] == ["One way.", *["Another way."] * (owner is not None)]
+    assert found.odd["proofs of no statement"] == (owner is None)
+
+
+def test_a_heading_names_the_statement_whose_title_it_has_part_of(tmp_path):
+    """No definition, and none that shares a word with another file."""
+    one = r"""\begin{definition}[Ergodic]\label{d} A.\end{definition}
+    \begin{theorem}[Maximal Ergodic Theorem, Wiener]\label{a} B.\end{theorem}
+    \begin{lemma}\label{b} C.\end{lemma}\begin{proof}[Proof of Maximal Ergodic Theorem]By the lemma.\end{proof}"""
+    other = r"""\begin{theorem}[The main theorem of ergodic theory]\label{o} D.\end{theorem}
+    \begin{lemma}\label{p} E.\end{lemma}\begin{proof}[Proof of theorem] F.\end{proof}"""
+    for name, text in (("one.tex", one), ("other.tex", other)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = latex.read_latex({name: tmp_path / name for name in ("one.tex", "other.tex")})
+    assert {each.id: [proof.text for proof in each.proofs] for each in found.statements if each.proofs} == {
+        "a": ["By the lemma."], "o": ["F."],
+    }  # fmt: skip
+
+
 def test_a_proof_has_the_claims_in_it(tmp_path):
     """With their proofs, under their names and titles; each claim is a statement, too. A proof without text is none."""
     source = r"""\begin{theorem} All.\end{theorem}\begin{proof} First \begin{claim}["Part"] a part.\end{claim}
@@ -534,14 +568,14 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
         (r"See \bookref[two][b]{lem:one} and \hyperref[lem:one]{it}.", "See [ref] and it."),
         (r"\booklabel{thm:two} Rings are rings.", "Rings are rings."),
         (r"\turn[origin=c]{Rings} are rings.", "Rings are rings."),
-        (r"So \xymatrix@C=2em{A \ar[r]^f & B} holds.", r"So \xymatrix@C=2em{A \ar[r]^f & B} holds."),
+        (r"So \xymatrix@C=2em{A \ar[r]^f & B} holds.", "So [diagram] holds."),
         (r"\setlength\itemsep{2pt} Rings are rings.", "Rings are rings."),
         (r"\begin{tabular}{cc}\multicolumn{2}{c}{a} \\ \cline{1-2} b & c\end{tabular}", "a\nb | c"),
         (r"So \begin{ladder} A_1 & \alpha \end{ladder} holds.", r"So \begin{ladder} A_1 & \alpha \end{ladder} holds."),
         (r"So \begin{ladder} $A_1$ and \url{a_b} \end{ladder} hold.", "So\n$A_1$ and a_b\nhold."),
         (r"\pagebreak[3] Rings are rings.\subimport*{../figures/}{ring.pdf_t}", "Rings are rings."),
         (r"Add. \begin{hint}[Easy] Twice.\end{hint}", "Add.\nHint: Twice."),
-        (r"\begin{diagram} A & \rTo & B \end{diagram}", r"\begin{diagram} A & \rTo & B \end{diagram}"),
+        (r"So \begin{diagram} A & \rTo & B \end{diagram}", "So [diagram]"),
         (r"Rings \[ \hspace{1em} \] are rings.", "Rings are rings."),
         (r"Rings \(\xrightarrow{\text{\(a\)}} b\) are.", r"Rings \(\xrightarrow{\text{\(a\)}} b\) are."),
         (r"A \foo[c] {width=3pt}\foo{eq:one} ring.", "A ring."),
@@ -556,6 +590,16 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
 def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
     """Labels, options and lengths of unknown commands are no text; what has a subscript is a formula."""
     assert theorem(tmp_path, inside) == text
+
+
+def test_a_folder_may_be_named_by_a_command(tmp_path):
+    r"""`\input{\path/style.sty}` is read from the folder of the first file."""
+    main = r"\documentclass{book}\newcommand{\path}{.}\input{\path/sty/style.sty}\begin{theorem}$\R$\end{theorem}"
+    (tmp_path / "sty").mkdir()
+    (tmp_path / "main.tex").write_text(main, encoding="utf-8")
+    (tmp_path / "sty" / "style.sty").write_text(r"\def\R{A}", encoding="utf-8")
+    files = {name: tmp_path / name for name in ("main.tex", "sty/style.sty")}
+    assert latex.read_latex(files).statements[0].text == "$A$"
 
 
 @pytest.mark.parametrize(
@@ -602,6 +646,16 @@ def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
         ),
         ("", r"$\dv[2]{f}{x}\pdv{y}$", r"$\frac{\mathrm{d}^{2}f}{\mathrm{d} x^{2}}\frac{\partial}{\partial y}$"),
         (r"\lstnewenvironment{sg}{}{}", r"A \begin{sg} x_1 = 2 \end{sg} B", "A B"),
+        (
+            r"\DeclarePairedDelimiter\set\lbrace\rbrace\newcommand\ol\overline",
+            r"$\set{\ol a}$",
+            r"$\lbrace \overline a \rbrace$",
+        ),
+        (r"\newcommand{\pt}{\mathchoice{\ast} {\ast}{\hbox{\vcenter{$\ast$}}}{s}{}}", r"$\pt_1$", r"${\ast}{}_1$"),
+        ("", r"$x \pause = y$ \pause so", "$x = y$ so"),
+        ("", r"\marginnote{\emph{Lecture 4}}[0cm] A $\scalerel*{A}{B}$", "A $A$"),
+        (r"\newcommand{\widebar}{\@thebar}", r"$\widebar{x}$", r"$\overline{x}$"),
+        ("", r"at 50\% of \texttt{a\_b} \& $c\%d$", r"at 50% of a_b & $c\%d$"),
     ],
 )
 def test_conditionals_and_renamed_definitions_are_those_of_tex(tmp_path, preamble, inside, text):

@@ -62,6 +62,11 @@ _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
+_GOES_ON = re.compile(
+    r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 4  # in formulas that stand alone between two proofs there is no claim
 _THIS = re.compile(
     rf"\W*(?:of\W+)?(?:(?:this|that|the|our|these)(?:\s+(?:same|main|above|previous|preceding|last))?\s+{_WORDS}\b(?!\s*~?\d)|it\b|this\b)",
     re.IGNORECASE,
@@ -84,15 +89,18 @@ _REDEFINES = r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|def)\*
 _REFUSED = re.compile("\ue002(\\d+)\ue003(" + _REDEFINES + ")")
 _MARKED = re.compile(_REDEFINES + r"|\\begin\s*\{")
 _INPUT = re.compile(
-    r"\\(?:input|include|subfile|subfileinclude)(?![A-Za-z])\s*(?:\{([^{}]*)\}|([^\s{}\\]+))"
+    r"\\(?:input|include|subfile|subfileinclude|InputIfFileExists)(?![A-Za-z])\s*(?:\{([^{}]*)\}|([^\s{}\\]+))"
     r"|\\(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
     r"|\\documentclass\s*\[([^][]*)\]\s*\{subfiles\}"
 )
+_PATH_COMMAND = re.compile(r"\\[A-Za-z]+(?:\{\})?/?")  # a folder that a command names, usually that of the first file
 _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
 # A heading as an argument: words without a command, which would set all of them in another font.
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
+_DIAGRAM = re.compile(r"\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
+_SIGN = re.compile(r"\\([%&#_])")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
 # Commands of packages in terms of others, where no author has defined them.
@@ -101,7 +109,8 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
-    \newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}
+    \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
+    \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
     \newcommand{\defeq}{:=}\newcommand{\mathchoice}[4]{#1}\newcommand{\abs}[1]{|#1|}\newcommand{\norm}[1]{\|#1\|}
     \newcommand{\vb}[1]{\mathbf{#1}}\newcommand{\dd}[1]{\mathrm{d}#1}\newcommand{\qty}[1]{#1}
     \NewDocumentCommand{\dv}{o m g}{\frac{\mathrm{d}\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\mathrm{d}
@@ -192,6 +201,7 @@ class LatexContent:
         statements: dict[int, Statement] = {}
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
+        end_of_proof = 0
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks, _, unclosed = find_environments(source, kinds, self.odd)
         self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
@@ -208,9 +218,13 @@ class LatexContent:
                     continue
                 proof = OwnProof(text, latex.find_references(content), name, find_line(source, block.start))
                 before = last[0] if last and last[1].section == block.section else None
-                gap = drop_line_marks(source[last[1].after : block.start]) if last else ""
+                is_second = last is not None and last[1].after < end_of_proof <= block.start
+                gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
                 if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
                     before = latest
+                elif is_second and not option.strip() and _is_claim(gap):
+                    before = None
+                end_of_proof = max(end_of_proof, block.after)
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
             elif statement := self._statement(block, source, name):
                 statements[id(block)] = latest = statement
@@ -274,14 +288,18 @@ class LatexContent:
         return re.sub(rf"\\(begin|end)\s*\{{({kinds})\}}(?:\s*\[((?:[^][{{}}]|\{{[^{{}}]*\}})*)\])?", name, proof)
 
     def _clean(self, source: str) -> str:
-        return nodes.clean_statement(source, self.odd, self.unknown)
+        return _print_signs(nodes.clean_statement(source, self.odd, self.unknown))
 
     def assign_proofs(self) -> None:
         """Give every proof to the statements that its heading or the sentence before it names, else to the one before.
 
         A proof that is announced as that of a statement which cannot be found is that of none. Needs all labels.
         """
-        titled = {fold_text(each.title): each for each in self.statements if len(each.title) > 5}
+        titled = [
+            (fold_text(each.title), each)
+            for each in self.statements
+            if len(each.title) > 5 and not _KIND_ALONE.fullmatch(each.title) and not is_rarely_proved(each)
+        ]
         for proof, option, before, gap in self.proofs:
             sentence = re.split(r"[.:!?]\s|\n\s*\n", gap.strip().rstrip(".:"))[-1]
             owners: list[Statement] = []
@@ -292,7 +310,8 @@ class LatexContent:
                 found = [self.labels.find(label, proof.stem) for label in labels]
                 owners = list(dict.fromkeys(owner for owner in found if owner is not None))
                 folded = fold_text(latex.latex_to_prose(what))
-                owners = owners or [each for title, each in titled.items() if mention and title in folded][-1:]
+                if mention and not owners and not _KIND_ALONE.fullmatch(what):
+                    owners = _find_titled(folded.strip(), titled, proof.stem)
                 if owners:
                     break
                 # "This lemma will prove the theorem" stands before the proof of the lemma.
@@ -310,6 +329,36 @@ class LatexContent:
         """Return the last statement of a *kind* before a proof in its file; None: there is none."""
         before = (each for each in reversed(self.statements) if each.file == proof.stem and each.line < proof.line)
         return next((each for each in before if each.kind.split()[-1:] == [kind]), None)
+
+
+def _print_signs(text: str) -> str:
+    r"""Return *text* with `[diagram]` for one, and `\%`, `\&`, `\#`, `\_` outside of formulas as signs.
+
+    >>> _print_signs(r"at 50\% of $a\%b$, by euler\_phi, as in \[\xymatrix{A \ar[r] & B}\]")
+    'at 50% of $a\\%b$, by euler_phi, as in [diagram]'
+    """
+    parts, last = list[str](), 0
+    for start, end, _ in latex.find_formulas(text):
+        formula = "[diagram]" if _DIAGRAM.search(text, start, end) else text[start:end]
+        parts += [_SIGN.sub(r"\1", text[last:start]), formula]
+        last = end
+    return "".join([*parts, _SIGN.sub(r"\1", text[last:])])
+
+
+def _find_titled(named: str, titled: Iterable[tuple[str, Statement]], file: str) -> list[Statement]:
+    """Return the statement that a heading names by its title, or none; in another *file* only by the whole title."""
+    found = [
+        (title, each)
+        for title, each in titled
+        if named == title or (each.file == file and (title in named or (len(named) > 5 and named in title)))
+    ]
+    return [max(found, key=lambda pair: (pair[1].file == file, len(pair[0]), pair[1].order))[1]] if found else []
+
+
+def _is_claim(gap: str) -> bool:
+    """Return whether the text between two proofs says something of its own, which the second one proves."""
+    prose = latex.latex_to_prose(gap)
+    return len(re.findall(r"[A-Za-z]{2,}", prose)) >= _FEW_WORDS and not _GOES_ON.search(prose)
 
 
 def _name_hint(match: re.Match[str]) -> str:
@@ -571,7 +620,8 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
         endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
         circular |= endless
-        made[scope] = {command: macro for command, macro in macros.items() if command not in endless | internal}
+        usable = {command: macro for command, macro in macros.items() if command not in endless | internal}
+        made[scope] = {c: _PACKAGES_COMMANDS[c] for c in internal & _PACKAGES_COMMANDS.keys()} | usable
     odd["definitions of commands that use themselves"] += len(circular)
     return {name: made[scopes[name]] for name in texts}
 
@@ -641,6 +691,7 @@ def _input_places(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the paths, in order, that each input of a file may mean, from the file's folder and from the first one."""
     for braced, bare, folder, file, whole in _INPUT.findall(text):
         wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
+        wanted = _PATH_COMMAND.sub("", wanted)
         for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
             path = posixpath.normpath(path)
             yield path, f"{path}.tex"

@@ -159,6 +159,8 @@ _RENAMED = r"(\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def))(?!
 _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
 )
+_SINGLE_TOKEN = re.compile(r"\\(?!(?:begin|end)(?![A-Za-z]))(?:[A-Za-z]+|[^A-Za-z])|[^\s{}\\\[\]#%]")
+_CHOICE = re.compile(r"\\mathchoice(?![A-Za-z])\s*\{")
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
 _PATTERN = re.compile(r"([^{}\\]|\\[A-Za-z@]+|\\.)*?(?=\{)", re.DOTALL)  # the arguments of \def and the signs between
 _DELIMITED = re.compile(r"#\d|[^#]+")
@@ -515,12 +517,12 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
     n_bodies = {"DeclarePairedDelimiter": 2, "DeclarePairedDelimiterX": 3}.get(how, 2 if match["environment"] else 1)
     while len(bodies) < n_bodies:
         at = _end_of(_BLANKS, source, at)
-        if at not in ends:
+        single = _SINGLE_TOKEN.match(source, at) if how.endswith(("newcommand", "Delimiter", "DelimiterX")) else None
+        if at not in ends and single is None:
             return None, at
-        body = _IN_FORMULA.sub(r"\\ensuremath{\1}", source[at + 1 : ends[at]].strip())
-        body = _NOTHING.sub("", body)
+        body, at = (single[0], single.end()) if single else (source[at + 1 : ends[at]].strip(), ends[at] + 1)
+        body = _NOTHING.sub("", _first_choice(_IN_FORMULA.sub(r"\\ensuremath{\1}", body)))
         bodies.append(f"{body} " if re.search(r"(?<!\\)\\$", body) else body)
-        at = ends[at] + 1
     if how.startswith("DeclarePaired"):
         inside = re.sub(r"\\delimsize(?![A-Za-z])\s*", "", bodies[2]) if n_bodies == 3 else "#1"
         return [Macro(arguments, f"{bodies[0]} {inside} {bodies[1]}")], at
@@ -531,6 +533,18 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
     if r"\@ifstar" in bodies[0]:
         arguments = tuple(kind for kind in arguments if kind != "*")
     return [Macro(arguments, bodies[0]), *(Macro((), body) for body in bodies[1:])], at
+
+
+def _first_choice(body: str) -> str:
+    r"""Return *body* with what each `\mathchoice` has for formulas of their own lines."""
+    while match := _CHOICE.search(body):
+        ends, starts = match_braces(body), [match.end() - 1]
+        while len(starts) < 5 and starts[-1] in ends:
+            starts.append(_end_of(_BLANKS, body, ends[starts[-1]] + 1))
+        if len(starts) < 5:
+            break
+        body = body[: match.start()] + body[starts[0] : ends[starts[0]] + 1] + body[starts[-1] :]
+    return body
 
 
 def _delimited(pattern: str) -> tuple[str, ...]:

@@ -255,6 +255,7 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     """Return the folders of the collections made from your own files, or from the two bundled examples ("").
 
     They are in the cache; `build("own", origin)` puts them into the data folder. *options*: `sources.own.build.build`.
+    A folder in BEIR's layout is a collection already; it is returned as it is.
 
     >>> [folder.name for folder in build_from_files()]  # doctest: +ELLIPSIS
     own-latex: 2 .tex files, 12 statements...
@@ -262,6 +263,13 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     """
     examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
     into = paths.cache() / "collections"
+    folder = Path(origin).expanduser()
+    if origin and folder.is_dir() and find_file(folder, "corpus"):
+        if given := {name: value for name, value in options.items() if value}:
+            raise MirblabError(
+                f"{origin} is a collection in BEIR's layout; leave {', '.join(given)} out, for LaTeX and tables"
+            )
+        return [folder]
     origins = [origin] if origin else examples
     return [folder for each in origins for folder in own.build(each, into, **options)]
 

@@ -58,6 +58,14 @@ def test_mini_is_derived_again_when_it_is_old():
     assert catalogue.load("mini-hol").fingerprint == before
 
 
+def test_a_folder_that_is_a_collection_is_taken_as_it_is(make_folder):
+    """By the notebook on one's own files; what describes LaTeX and tables is refused."""
+    folder = make_folder()
+    assert catalogue.build_from_files(str(folder), name="", text="") == [folder]
+    with pytest.raises(MirblabError, match="leave text out"):
+        catalogue.build_from_files(str(folder), text="statement")
+
+
 def test_add_copies_and_load_finds_it(make_folder):
     """The copy has the same content, whatever the name."""
     folder = make_folder(name="own-one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 from collections import Counter
 from pathlib import Path
 
@@ -508,6 +509,8 @@ def test_a_proof_is_that_of_the_statement_that_is_named(tmp_path, between, headi
         ("Here is another argument.", "", "a"),
         ("Hence two curves are isomorphic when their invariants agree.", "", None),
         ("Hence two curves are isomorphic when their invariants agree.", "[Second proof]", "a"),
+        (r"\begin{definition} A gcd. \end{definition}", "[Construction]", "main.tex:2"),
+        (r"\begin{remark} It is known. \end{remark}", "", "a"),
     ],
 )
 def test_a_second_proof_after_a_claim_in_the_text_is_that_of_the_claim(tmp_path, between, heading, owner):
@@ -515,8 +518,9 @@ def test_a_second_proof_after_a_claim_in_the_text_is_that_of_the_claim(tmp_path,
     source = rf"""\begin{{theorem}}\label{{a}} All.\end{{theorem}}\begin{{proof}}One way.\end{{proof}}
     {between} \begin{{proof}}{heading}Another way.\end{{proof}}"""
     found = read(tmp_path, source)
-    (statement,) = found.statements
-    assert [proof.text for proof in statement.proofs] == ["One way.", *["Another way."] * (owner is not None)]
+    assert {proof.text: each.id for each in found.statements for proof in each.proofs} == {"One way.": "a"} | (
+        {"Another way.": owner} if owner else {}
+    )
     assert found.odd["proofs of no statement"] == (owner is None)
 
 
@@ -592,13 +596,17 @@ def test_what_has_no_rule_of_its_own_leaves_no_residue(tmp_path, inside, text):
     assert theorem(tmp_path, inside) == text
 
 
-def test_a_folder_may_be_named_by_a_command(tmp_path):
-    r"""`\input{\path/style.sty}` is read from the folder of the first file."""
-    main = r"\documentclass{book}\newcommand{\path}{.}\input{\path/sty/style.sty}\begin{theorem}$\R$\end{theorem}"
+@pytest.mark.parametrize(
+    ("definition", "folder"), [(r"\newcommand{\path}{.}", "."), (r"\def\path{sty}", "sty"), (r"\let\path\here", ".")]
+)
+def test_a_folder_may_be_named_by_a_command(tmp_path, definition, folder):
+    r"""`\input{\path/style.sty}` is read from that folder, or from the folder of the first file."""
+    main = rf"\documentclass{{book}}{definition}\input{{\path/style.sty}}\begin{{theorem}}$\R$\end{{theorem}}"
     (tmp_path / "sty").mkdir()
     (tmp_path / "main.tex").write_text(main, encoding="utf-8")
-    (tmp_path / "sty" / "style.sty").write_text(r"\def\R{A}", encoding="utf-8")
-    files = {name: tmp_path / name for name in ("main.tex", "sty/style.sty")}
+    style = posixpath.normpath(f"{folder}/style.sty")
+    (tmp_path / style).write_text(r"\def\R{A}", encoding="utf-8")
+    files = {name: tmp_path / name for name in ("main.tex", style)}
     assert latex.read_latex(files).statements[0].text == "$A$"
 
 
@@ -654,6 +662,9 @@ def test_a_folder_may_be_named_by_a_command(tmp_path):
         (r"\newcommand{\pt}{\mathchoice{\ast} {\ast}{\hbox{\vcenter{$\ast$}}}{s}{}}", r"$\pt_1$", r"${\ast}{}_1$"),
         ("", r"$x \pause = y$ \pause so", "$x = y$ so"),
         ("", r"\marginnote{\emph{Lecture 4}}[0cm] A $\scalerel*{A}{B}$", "A $A$"),
+        (r'\mathchardef\usc="2D', r"$\mathsf{is\usc{}set}$", r"$\mathsf{is-{}set}$"),
+        (r"\newcommand{\R}", r"$\R$\newcommand{\Q}{\mathbb{Q}} $\Q$", r"$\R$ $\mathbb{Q}$"),
+        ("", r"$\prd{x:A}{y:B} \lam{x} x$", r"$\prod_{(x:A)}\prod_{(y:B)}\, \lambda(x).\, x$"),
         (r"\newcommand{\widebar}{\@thebar}", r"$\widebar{x}$", r"$\overline{x}$"),
         ("", r"at 50\% of \texttt{a\_b} \& $c\%d$", r"at 50% of a_b & $c\%d$"),
     ],

@@ -62,6 +62,7 @@ _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
+_REMARK = re.compile(r"\bre?ma?r?k|\bnot(?:e|ation)", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
     re.IGNORECASE,
@@ -93,7 +94,9 @@ _INPUT = re.compile(
     r"|\\(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}"
     r"|\\documentclass\s*\[([^][]*)\]\s*\{subfiles\}"
 )
-_PATH_COMMAND = re.compile(r"\\[A-Za-z]+(?:\{\})?/?")  # a folder that a command names, usually that of the first file
+# A folder that a command names, by a value in the same file, or else that of the first file.
+_PATH_COMMAND = re.compile(r"\\([A-Za-z]+)(?:\{\})?/?")
+_PATH_VALUE = re.compile(r"\\(?:def|newcommand\*?)\s*\{?\s*\\([A-Za-z]+)\s*\}?\s*\{([\w. /-]*?)/?\}")
 _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
 # A heading as an argument: words without a command, which would set all of them in another font.
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
@@ -111,6 +114,8 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
     \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
     \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
+    \newcommand{\prd}[1]{\prod_{(#1)}\@ifnextchar\bgroup{\prd}{\,}}
+    \newcommand{\lam}[1]{\lambda(#1).\@ifnextchar\bgroup{\lam}{\,}}
     \newcommand{\defeq}{:=}\newcommand{\mathchoice}[4]{#1}\newcommand{\abs}[1]{|#1|}\newcommand{\norm}[1]{\|#1\|}
     \newcommand{\vb}[1]{\mathbf{#1}}\newcommand{\dd}[1]{\mathrm{d}#1}\newcommand{\qty}[1]{#1}
     \NewDocumentCommand{\dv}{o m g}{\frac{\mathrm{d}\IfValueTF{#1}{^{#1}}{}\IfValueTF{#3}{#2}{}}{\mathrm{d}
@@ -201,7 +206,7 @@ class LatexContent:
         statements: dict[int, Statement] = {}
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
-        end_of_proof = 0
+        end_of_proof = latest_end = 0  # latest_end is 0 for a remark, which nothing proves
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks, _, unclosed = find_environments(source, kinds, self.odd)
         self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
@@ -222,12 +227,19 @@ class LatexContent:
                 gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
                 if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
                     before = latest
+                elif (
+                    is_second
+                    and latest_end >= end_of_proof
+                    and not drop_line_marks(source[latest_end : block.start]).strip()
+                ):
+                    before = latest  # a definition, say, and its construction
                 elif is_second and not option.strip() and _is_claim(gap):
                     before = None
                 end_of_proof = max(end_of_proof, block.after)
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
             elif statement := self._statement(block, source, name):
                 statements[id(block)] = latest = statement
+                latest_end = 0 if _REMARK.search(statement.kind) else block.after
                 if not is_rarely_proved(statement):
                     last = statement, block
 
@@ -689,9 +701,10 @@ def _packages(text: str) -> list[tuple[str, ...]]:
 
 def _input_places(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the paths, in order, that each input of a file may mean, from the file's folder and from the first one."""
+    folders = {command: f"{value}/" for command, value in _PATH_VALUE.findall(text)}
     for braced, bare, folder, file, whole in _INPUT.findall(text):
         wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
-        wanted = _PATH_COMMAND.sub("", wanted)
+        wanted = _PATH_COMMAND.sub(lambda command: folders.get(command[1], ""), wanted)
         for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
             path = posixpath.normpath(path)
             yield path, f"{path}.tex"

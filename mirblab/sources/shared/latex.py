@@ -159,7 +159,10 @@ _RENAMED = r"(\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def))(?!
 _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
 )
-_SINGLE_TOKEN = re.compile(r"\\(?!(?:begin|end)(?![A-Za-z]))(?:[A-Za-z]+|[^A-Za-z])|[^\s{}\\\[\]#%]")
+_CHARACTER = re.compile(r"\\(?:mathchardef|chardef)\s*(\\[A-Za-z]+)\s*=?\s*\"0*([2-7][0-9A-F])(?![0-9A-F])")
+_SINGLE_TOKEN = re.compile(
+    r"\\(?!(?:begin|end|[a-z]*def|let|new[a-z]+|renew[a-z]+|provide[a-z]+|Declare[A-Za-z]+)(?![A-Za-z]))(?:[A-Za-z]+|[^A-Za-z])|[^\s{}\\\[\]#%]"
+)
 _CHOICE = re.compile(r"\\mathchoice(?![A-Za-z])\s*\{")
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
 _PATTERN = re.compile(r"([^{}\\]|\\[A-Za-z@]+|\\.)*?(?=\{)", re.DOTALL)  # the arguments of \def and the signs between
@@ -464,6 +467,7 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
         names = "|".join(map(re.escape, renamed))
         defines = re.compile(rf"({names})(?=\*?\s*(?:\{{\s*)?\\)")
         source = defines.sub(lambda match: renamed[match[1]], _RENAMES.sub("", source))
+    macros |= {name: Macro((), chr(int(code, 16))) for name, code in _CHARACTER.findall(source)}
     ends = match_braces(source)
     parts: list[str] = []
     at = 0

@@ -102,7 +102,9 @@ _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
-_DIAGRAM = re.compile(r"\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
+_PICTURE = "\ue004"  # in place of a picture's code: [diagram] within a formula, nothing elsewhere
+_ONLY_PICTURE = re.compile(rf"^(?: *{_PICTURE})+ *\n?| *{_PICTURE}", re.MULTILINE)
+_DIAGRAM = re.compile(_PICTURE + r"|\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
 _SIGN = re.compile(r"\\([%&#_])")
 _MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
@@ -354,7 +356,7 @@ def _print_signs(text: str) -> str:
         formula = "[diagram]" if _DIAGRAM.search(text, start, end) else text[start:end]
         parts += [_SIGN.sub(r"\1", text[last:start]), formula]
         last = end
-    return "".join([*parts, _SIGN.sub(r"\1", text[last:])])
+    return _ONLY_PICTURE.sub("", "".join([*parts, _SIGN.sub(r"\1", text[last:])])).strip()
 
 
 def _find_titled(named: str, titled: Iterable[tuple[str, Statement]], file: str) -> list[Statement]:
@@ -391,6 +393,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     odd: Counter[str] = Counter()
     texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
     _refuse(texts, odd)
+    texts = {name: _drop_bookmark_definitions(text) for name, text in texts.items()}
     texts = _choose_branches({name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()})
     macros = _macros(texts, odd)
     plain = [
@@ -411,7 +414,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         written = latex.expand_macros(body, written_macros[shared], odd)
         n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
         odd["figures, tables beside the text and code of pictures"] += n_figures
-        written = latex.drop_environments(written, (*nodes.CODE, *hidden, *FIGURES), " ")
+        written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
+        written = latex.drop_environments(written, (*nodes.CODE, *hidden), " ")
         ready[name] = _mark_plain_proofs(written, content.kinds, odd)
     labels = _kinds_of_labels(ready, content)
     for name, text in ready.items():
@@ -618,6 +622,15 @@ def _refuse(texts: dict[str, str], odd: Counter[str]) -> None:
         odd[rf"definitions of \begin or \end (left out); the first: {first}"] = count
 
 
+def _drop_bookmark_definitions(text: str) -> str:
+    r"""Return *text* without `\pdfstringdefDisableCommands{...}`, what commands are in bookmarks only."""
+    places = list(re.finditer(r"\\pdfstringdefDisableCommands\s*(?=\{)", text))
+    ends = latex.match_braces(text) if places else {}
+    for match in reversed(places):
+        text = text[: match.start()] + text[ends.get(match.end(), match.end() - 1) + 1 :]
+    return text
+
+
 def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
     plain = {name: drop_line_marks(text) for name, text in texts.items()}
@@ -712,7 +725,7 @@ def _input_places(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 def _marked(text: str) -> str:
     r"""Return *text* with its line number before each beginning of an environment, or definition of `\begin`."""
-    text = text.translate({0xE002: None, 0xE003: None})
+    text = text.translate({0xE002: None, 0xE003: None, 0xE004: None})
     parts, last, line = [], 0, 1
     for match in _MARKED.finditer(text):
         line += text.count("\n", last, match.start())

@@ -160,6 +160,7 @@ _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
 )
 _CHARACTER = re.compile(r"\\(?:mathchardef|chardef)\s*(\\[A-Za-z]+)\s*=?\s*\"0*([2-7][0-9A-F])(?![0-9A-F])")
+_IN_TEXT = re.compile(r"\\(?:text|mbox)\s*\{\s*\Z")
 _SINGLE_TOKEN = re.compile(
     r"\\(?!(?:begin|end|[a-z]*def|let|new[a-z]+|renew[a-z]+|provide[a-z]+|Declare[A-Za-z]+)(?![A-Za-z]))(?:[A-Za-z]+|[^A-Za-z])|[^\s{}\\\[\]#%]"
 )
@@ -331,6 +332,7 @@ def _ensure_math(source: str) -> str:
         if match.end() in ends:
             # A macro in a subscript needs the braces; a dollar must not meet another one.
             is_inside = start <= match.start() or any(mark for _, mark in waiting)
+            is_inside = is_inside and not _IN_TEXT.search(source, max(0, match.start() - 12), match.start())
             follows = source[ends[match.end()] + 1 : ends[match.end()] + 2]
             needs_braces = is_inside and source[match.start() - 1 : match.start()] in ("_", "^")
             opening = "{" if needs_braces else "" if is_inside else "$"

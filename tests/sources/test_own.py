@@ -511,6 +511,7 @@ def test_a_proof_is_that_of_the_statement_that_is_named(tmp_path, between, headi
         ("Hence two curves are isomorphic when their invariants agree.", "[Second proof]", "a"),
         (r"\begin{definition} A gcd. \end{definition}", "[Construction]", "main.tex:2"),
         (r"\begin{remark} It is known. \end{remark}", "", "a"),
+        (r"\begin{example} A curve. \end{example}", "", "a"),
     ],
 )
 def test_a_second_proof_after_a_claim_in_the_text_is_that_of_the_claim(tmp_path, between, heading, owner):
@@ -667,6 +668,12 @@ def test_a_folder_may_be_named_by_a_command(tmp_path, definition, folder):
         (r"\newcommand{\Z}{\mathbb Z}\pdfstringdefDisableCommands{\def\Z{Z}}", r"$\Z$", r"$\mathbb Z$"),
         ("", r"So $A:=\text{\ensuremath{\bigcup B}}$", r"So $A:=\text{$\bigcup B$}$"),
         ("", r"A triangle \[\begin{tikzpicture}\draw;\end{tikzpicture}\] here", "A triangle [diagram] here"),
+        (
+            r"\newcounter{en}\renewcommand{\theen}{\roman{en}}"
+            r"\newenvironment{enum}{\begin{list}{(\theen)}{\usecounter{en}}}{\end{list}}",
+            r"\begin{enum}\item A\item B\end{enum}",
+            "(i) A\n(ii) B",
+        ),
         ("", r"$\prd{x:A}{y:B} \lam{x} x$", r"$\prod_{(x:A)}\prod_{(y:B)}\, \lambda(x).\, x$"),
         (r"\newcommand{\widebar}{\@thebar}", r"$\widebar{x}$", r"$\overline{x}$"),
         ("", r"at 50\% of \texttt{a\_b} \& $c\%d$", r"at 50% of a_b & $c\%d$"),

@@ -69,6 +69,9 @@ def means(
     if ax is None and (label := _take_shared_label(axes)):
         with figure_style():
             axes[0].figure.supxlabel(label, fontsize=10)
+    elif len(axes) > 1:
+        for panel in axes:
+            panel.set_xlabel(fill(panel.get_xlabel(), _LETTERS))
     return axes[0] if len(axes) == 1 else axes
 
 
@@ -309,7 +312,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     import seaborn as sns
 
     require_columns(table, "collection", "measure", x, "value")
-    panels = _panels(table, "collection", ax, 2.9, False)
+    panels = _panels(table, "collection", ax, 3.4, False)
     with figure_style():
         for panel, rows in panels:
             sns.lineplot(rows, x=x, y="value", estimator=None, color=PALETTE[0], marker="o", markeredgecolor=PALETTE[0],
@@ -324,7 +327,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
                 panel.minorticks_off()
             panel.locator_params(axis="y", nbins=5)
             panel.set_xlabel(fill(x, _LETTERS))
-            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS + 8))
+            panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS))
         label = _take_shared_label([panel for panel, _ in panels]) if ax is None else ""
         figure = panels[0][0].figure
         handles, labels = panels[0][0].get_legend_handles_labels()

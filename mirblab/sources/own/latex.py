@@ -62,7 +62,7 @@ _SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
-_REMARK = re.compile(r"\bre?ma?r?k|\bnot(?:e|ation)", re.IGNORECASE)
+_CONSTRUCTED = re.compile(r"\bde?fi?n|\bconstruction", re.IGNORECASE)  # what a proof after it shows to exist
 _GOES_ON = re.compile(
     r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
     re.IGNORECASE,
@@ -102,6 +102,7 @@ _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
+_NUMBERED = Macro((), r"\arabic")  # a counter, as LaTeX prints it where an author does not say how
 _PICTURE = "\ue004"  # in place of a picture's code: [diagram] within a formula, nothing elsewhere
 _ONLY_PICTURE = re.compile(rf"^(?: *{_PICTURE})+ *\n?| *{_PICTURE}", re.MULTILINE)
 _DIAGRAM = re.compile(_PICTURE + r"|\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
@@ -208,7 +209,7 @@ class LatexContent:
         statements: dict[int, Statement] = {}
         last: tuple[Statement, Environment] | None = None
         latest: Statement | None = None
-        end_of_proof = latest_end = 0  # latest_end is 0 for a remark, which nothing proves
+        end_of_proof = latest_end = 0  # of the latest statement, where it is a definition
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks, _, unclosed = find_environments(source, kinds, self.odd)
         self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
@@ -241,7 +242,7 @@ class LatexContent:
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
             elif statement := self._statement(block, source, name):
                 statements[id(block)] = latest = statement
-                latest_end = 0 if _REMARK.search(statement.kind) else block.after
+                latest_end = block.after if _CONSTRUCTED.search(statement.kind) else 0
                 if not is_rarely_proved(statement):
                     last = statement, block
 
@@ -489,7 +490,8 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             continue
         name = command[len(r"\begin{") : -1]
         end = macros[rf"\end{{{name}}}"]
-        opened, closed = _structure(begin.body, r"\begin"), _structure(end.body, r"\end")
+        counted = re.sub(r"\\the[A-Za-z]+", lambda used: macros.get(used[0], _NUMBERED).body, begin.body)
+        opened, closed = _structure(counted, r"\begin"), _structure(end.body, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
         arguments = " ".join(
             f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1)

@@ -674,6 +674,11 @@ def test_a_folder_may_be_named_by_a_command(tmp_path, definition, folder):
             r"\begin{enum}\item A\item B\end{enum}",
             "(i) A\n(ii) B",
         ),
+        (
+            "",
+            r"\tikzstyle{t}=[draw=gray!30,thick]\tikzset{u/.style={red}} $\to{\raisebox{-.6ex}[0ex][0ex]{A}}$",
+            "$\\to{A}$",
+        ),
         ("", r"$\prd{x:A}{y:B} \lam{x} x$", r"$\prod_{(x:A)}\prod_{(y:B)}\, \lambda(x).\, x$"),
         (r"\newcommand{\widebar}{\@thebar}", r"$\widebar{x}$", r"$\overline{x}$"),
         ("", r"at 50\% of \texttt{a\_b} \& $c\%d$", r"at 50% of a_b & $c\%d$"),

@@ -117,6 +117,7 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
     \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
     \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
+    \NewDocumentCommand{\raisebox}{m o o m}{#4}\newcommand{\tikzset}[1]{}\def\tikzstyle#1=[#2]{}
     \newcommand{\prd}[1]{\prod_{(#1)}\@ifnextchar\bgroup{\prd}{\,}}
     \newcommand{\lam}[1]{\lambda(#1).\@ifnextchar\bgroup{\lam}{\,}}
     \newcommand{\defeq}{:=}\newcommand{\mathchoice}[4]{#1}\newcommand{\abs}[1]{|#1|}\newcommand{\norm}[1]{\|#1\|}

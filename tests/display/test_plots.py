@@ -171,9 +171,10 @@ def test_colours_stand_out_from_white() -> None:
 
 @EACH
 def test_files_are_the_same_twice_and_hold_no_type_3_font(
-    draw: Callable, table: pd.DataFrame, options: dict[str, str], tmp_path: Path
+    draw: Callable, table: pd.DataFrame, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PDF, PNG, SVG, JSON and CSV appear, byte-identical in two runs, with TrueType fonts."""
+    monkeypatch.setattr(figures, "_DPI", 60)
     said = {"provenance": {"seed": 1}, "caption": "A caption.", "alt": "An alternative text."}
     for run in ("one", "two"):
         figures.save_figure(draw(table, **options), tmp_path / run, "figure", table=table, **said)

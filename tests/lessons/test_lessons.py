@@ -68,6 +68,7 @@ def ran(lesson, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "figures", lambda: folder)
         patch.setattr(figures, "_picture_bytes", picture_bytes)
+        patch.setattr(figures, "_DPI", 60)
         patch.setattr(mirblab.lessons, "check", lambda name, answer: said.append(exercises.check(name, answer)))
         space = {"display": lambda *things: shown.extend(things)}
         for cell in code(lesson.student):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import re
@@ -286,14 +287,17 @@ def test_a_refusal_stops_with_what_to_do(server: VendorServer) -> None:
 
 
 @pytest.mark.attacks
-def test_the_key_is_in_no_file_and_no_log(server: VendorServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_in_no_file_and_no_log(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither whole nor in part, with everything logged."""
-    caplog.set_level(logging.DEBUG)
+    log, root = io.StringIO(), logging.getLogger()
+    monkeypatch.setattr(root, "level", logging.DEBUG)
+    monkeypatch.setattr(root, "handlers", [logging.StreamHandler(log)])
+    logging.getLogger("httpx").manager._clear_cache()  # which loggers are on is remembered
     rephrase(statements(2), service(server, price_per_million_tokens=1.0))
     files = [path for path in paths.home().rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY[8:].encode() in path.read_bytes()]
-    assert KEY[8:] not in caplog.text
+    assert "chat/completions" in log.getvalue() and KEY[8:] not in log.getvalue()
 
 
 _JOB = """

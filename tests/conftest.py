@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -64,6 +65,20 @@ def command_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Comman
     process = CommandProcess(tmp_path_factory.mktemp("printed"))
     yield process
     process.end()
+
+
+@pytest.fixture
+def logged() -> Iterator[Callable[[], str]]:
+    """Return a function that says all that was logged, at every level, and each record as Python shows it."""
+    records: list[logging.LogRecord] = []
+    handler, root = logging.Handler(), logging.getLogger()
+    handler.emit = records.append  # type: ignore[method-assign]
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield lambda: "\n".join(f"{logging.Formatter().format(record)} {record!r}" for record in records)
+    root.removeHandler(handler)
+    root.setLevel(level)
 
 
 @pytest.fixture

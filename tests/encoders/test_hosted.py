@@ -6,7 +6,6 @@ import _thread
 import asyncio
 import email.utils
 import json
-import logging
 import signal
 import subprocess
 import sys
@@ -732,10 +731,9 @@ FAILURES = {
 @pytest.mark.parametrize("given", ["argument", "environment"])
 @pytest.mark.attacks
 def test_no_error_shows_the_key(
-    server: VendorServer, watch: Watch, failure: str, given: str, caplog: Any, capfd: Any, monkeypatch: Any
+    server: VendorServer, watch: Watch, failure: str, given: str, logged: Any, capfd: Any, monkeypatch: Any
 ):
     """Not whole, not in part, not in a log of any library, not in a local variable of a traceback."""
-    caplog.set_level(logging.DEBUG)
     server.plan = list(FAILURES[failure])
     if given == "argument":
         monkeypatch.delenv("OPENAI_API_KEY")
@@ -743,7 +741,7 @@ def test_no_error_shows_the_key(
         settings = entry(server, truncate="NONE")
         list(client.embed(settings, ["x"], "query", KEY if given == "argument" else None, clock=watch))
     assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
-    everything = shown(caught.value) + caplog.text + "".join(map(repr, caplog.records)) + "".join(capfd.readouterr())
+    everything = shown(caught.value) + logged() + "".join(capfd.readouterr())
     for piece in (KEY, KEY[:9], KEY[8:20], KEY[-8:]):
         assert piece not in everything
     assert caught.value.__cause__ is None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import logging
 import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -287,17 +285,13 @@ def test_a_refusal_stops_with_what_to_do(server: VendorServer) -> None:
 
 
 @pytest.mark.attacks
-def test_the_key_is_in_no_file_and_no_log(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_in_no_file_and_no_log(server: VendorServer, logged: Callable[[], str]) -> None:
     """Neither whole nor in part, with everything logged."""
-    log, root = io.StringIO(), logging.getLogger()
-    monkeypatch.setattr(root, "level", logging.DEBUG)
-    monkeypatch.setattr(root, "handlers", [logging.StreamHandler(log)])
-    logging.getLogger("httpx").manager._clear_cache()  # which loggers are on is remembered
     rephrase(statements(2), service(server, price_per_million_tokens=1.0))
     files = [path for path in paths.home().rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if KEY[8:].encode() in path.read_bytes()]
-    assert "chat/completions" in log.getvalue() and KEY[8:] not in log.getvalue()
+    assert "chat/completions" in logged() and KEY[8:] not in logged()
 
 
 _JOB = """

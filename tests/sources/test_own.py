@@ -656,6 +656,11 @@ def test_a_folder_may_be_named_by_a_command(tmp_path, definition, folder):
         ("", r"$\dv[2]{f}{x}\pdv{y}$", r"$\frac{\mathrm{d}^{2}f}{\mathrm{d} x^{2}}\frac{\partial}{\partial y}$"),
         (r"\lstnewenvironment{sg}{}{}", r"A \begin{sg} x_1 = 2 \end{sg} B", "A B"),
         (
+            r"\lstnewenvironment{sg}{}{}",
+            r"A \begin{sg}\begin{table}\end{sg} B\begin{table}c\end{table} C",
+            "A B C",
+        ),
+        (
             r"\DeclarePairedDelimiter\set\lbrace\rbrace\newcommand\ol\overline",
             r"$\set{\ol a}$",
             r"$\lbrace \overline a \rbrace$",

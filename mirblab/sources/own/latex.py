@@ -416,8 +416,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         written = latex.expand_macros(body, written_macros[shared], odd)
         n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
         odd["figures, tables beside the text and code of pictures"] += n_figures
-        written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
         written = latex.drop_environments(written, (*nodes.CODE, *hidden), " ")
+        written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
         ready[name] = _mark_plain_proofs(written, content.kinds, odd)
     labels = _kinds_of_labels(ready, content)
     for name, text in ready.items():

@@ -261,15 +261,15 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     own-latex: 2 .tex files, 12 statements...
     ['own-latex-qa', 'own-latex-premise', 'own']
     """
-    examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
-    into = paths.cache() / "collections"
-    folder = Path(origin).expanduser()
-    if origin and folder.is_dir() and find_file(folder, "corpus"):
+    source = Path(origin).expanduser()
+    if origin and source.is_dir() and find_file(source, "corpus"):
         if given := {name: value for name, value in options.items() if value}:
             raise MirblabError(
                 f"{origin} is a collection in BEIR's layout; leave {', '.join(given)} out, for LaTeX and tables"
             )
-        return [folder]
+        return [source]
+    examples = [paths.bundled_path("data", "examples", name) for name in ("own-latex", "own.csv")]
+    into = paths.cache() / "collections"
     origins = [origin] if origin else examples
     return [folder for each in origins for folder in own.build(each, into, **options)]
 

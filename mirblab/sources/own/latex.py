@@ -115,7 +115,8 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
-    \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}\newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
+    \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}
+    \newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
     \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
     \NewDocumentCommand{\raisebox}{m o o m}{#4}\newcommand{\tikzset}[1]{}\def\tikzstyle#1=[#2]{}
     \newcommand{\prd}[1]{\prod_{(#1)}\@ifnextchar\bgroup{\prd}{\,}}
@@ -209,8 +210,8 @@ class LatexContent:
         """Read the statements and proofs of one file."""
         statements: dict[int, Statement] = {}
         last: tuple[Statement, Environment] | None = None
-        latest: Statement | None = None
-        end_of_proof = latest_end = 0  # of the latest statement, where it is a definition
+        latest: tuple[Statement, Environment] | None = None
+        end_of_proof = 0
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks, _, unclosed = find_environments(source, kinds, self.odd)
         self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
@@ -230,22 +231,17 @@ class LatexContent:
                 is_second = last is not None and last[1].after < end_of_proof <= block.start
                 gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
                 if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
-                    before = latest
-                elif (
-                    is_second
-                    and latest_end >= end_of_proof
-                    and not drop_line_marks(source[latest_end : block.start]).strip()
-                ):
-                    before = latest  # a definition, say, and its construction
+                    before = latest[0] if latest else None
+                elif is_second and latest and _is_constructed_by(latest, block, source, end_of_proof):
+                    before = latest[0]
                 elif is_second and not option.strip() and _is_claim(gap):
                     before = None
                 end_of_proof = max(end_of_proof, block.after)
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
             elif statement := self._statement(block, source, name):
-                statements[id(block)] = latest = statement
-                latest_end = block.after if _CONSTRUCTED.search(statement.kind) else 0
+                statements[id(block)], latest = statement, (statement, block)
                 if not is_rarely_proved(statement):
-                    last = statement, block
+                    last = latest
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
         content, option = self._show_inner(drop_line_marks(self._content(block, source))), drop_line_marks(block.option)
@@ -326,13 +322,14 @@ class LatexContent:
                 found = [self.labels.find(label, proof.stem) for label in labels]
                 owners = list(dict.fromkeys(owner for owner in found if owner is not None))
                 folded = fold_text(latex.latex_to_prose(what))
-                if mention and not owners and not _KIND_ALONE.fullmatch(what):
+                alone = _KIND_ALONE.fullmatch(what) if mention else None
+                if mention and not owners and not alone:
                     owners = _find_titled(folded.strip(), titled, proof.stem)
                 if owners:
                     break
                 # "This lemma will prove the theorem" stands before the proof of the lemma.
                 by_another = mention is not None and _ANOTHER.search(said[: mention.start()])
-                if mention and not by_another and (alone := _KIND_ALONE.fullmatch(what)):
+                if alone and not by_another:
                     before = self._find_latest(alone[1].casefold(), proof) or before
                     break
                 if gap.strip() and mention and _ANOTHER.search(what) and not _THIS.match(what):
@@ -369,6 +366,15 @@ def _find_titled(named: str, titled: Iterable[tuple[str, Statement]], file: str)
         if named == title or (each.file == file and (title in named or (len(named) > 5 and named in title)))
     ]
     return [max(found, key=lambda pair: (pair[1].file == file, len(pair[0]), pair[1].order))[1]] if found else []
+
+
+def _is_constructed_by(
+    latest: tuple[Statement, Environment], proof: Environment, source: str, end_of_proof: int
+) -> bool:
+    """Return whether the latest statement, after the last proof, is a definition right before the next *proof*."""
+    statement, block = latest
+    is_next = block.after >= end_of_proof and not drop_line_marks(source[block.after : proof.start]).strip()
+    return is_next and _CONSTRUCTED.search(statement.kind) is not None
 
 
 def _is_claim(gap: str) -> bool:

@@ -164,7 +164,7 @@ _IN_TEXT = re.compile(r"\\(?:text|mbox)\s*\{\s*\Z")
 _SINGLE_TOKEN = re.compile(
     r"\\(?!(?:begin|end|[a-z]*def|let|new[a-z]+|renew[a-z]+|provide[a-z]+|Declare[A-Za-z]+)(?![A-Za-z]))(?:[A-Za-z]+|[^A-Za-z])|[^\s{}\\\[\]#%]"
 )
-_CHOICE = re.compile(r"\\mathchoice(?![A-Za-z])\s*\{")
+_CHOICE = re.compile(r"\\mathchoice(?![A-Za-z])")
 _COUNT = re.compile(r"\s*\[\s*(\d)\s*\]")
 _PATTERN = re.compile(r"([^{}\\]|\\[A-Za-z@]+|\\.)*?(?=\{)", re.DOTALL)  # the arguments of \def and the signs between
 _DELIMITED = re.compile(r"#\d|[^#]+")
@@ -331,8 +331,8 @@ def _ensure_math(source: str) -> str:
             start, end, _ = next(formulas)
         if match.end() in ends:
             # A macro in a subscript needs the braces; a dollar must not meet another one.
-            is_inside = start <= match.start() or any(mark for _, mark in waiting)
-            is_inside = is_inside and not _IN_TEXT.search(source, max(0, match.start() - 12), match.start())
+            is_text = _IN_TEXT.search(source, max(0, match.start() - 12), match.start())
+            is_inside = not is_text and (start <= match.start() or any(mark for _, mark in waiting))
             follows = source[ends[match.end()] + 1 : ends[match.end()] + 2]
             needs_braces = is_inside and source[match.start() - 1 : match.start()] in ("_", "^")
             opening = "{" if needs_braces else "" if is_inside else "$"
@@ -544,12 +544,10 @@ def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> t
 def _first_choice(body: str) -> str:
     r"""Return *body* with what each `\mathchoice` has for formulas of their own lines."""
     while match := _CHOICE.search(body):
-        ends, starts = match_braces(body), [match.end() - 1]
-        while len(starts) < 5 and starts[-1] in ends:
-            starts.append(_end_of(_BLANKS, body, ends[starts[-1]] + 1))
-        if len(starts) < 5:
+        given, end = _arguments(body, match.end(), Macro(("m",) * 4, ""))
+        if len(given) < 4:
             break
-        body = body[: match.start()] + body[starts[0] : ends[starts[0]] + 1] + body[starts[-1] :]
+        body = f"{body[: match.start()]}{{{given[0]}}}{body[end:]}"
     return body
 
 

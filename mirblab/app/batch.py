@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
@@ -37,10 +39,11 @@ def count_cells(partial: Path) -> tuple[int, int]:
     return sum(cell["execution_count"] is not None for cell in code), len(code)
 
 
-def run_notebook(job: Job, partial: Path, threads: str, force: bool = False) -> tuple[str, float]:
+def run_notebook(job: Job, partial: Path, threads: str, force: bool = False, forked: bool = False) -> tuple[str, float]:
     """Execute one notebook in this process; return the problem ("" for none) and the seconds that it took.
 
     *partial* is its path while it runs. After waiting for another batch it runs only if it is not fresh, or by *force*.
+    With *forked*, all kernels of this process are forked from one that has imported the libraries.
     """
     os.environ.update(
         OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
@@ -51,16 +54,16 @@ def run_notebook(job: Job, partial: Path, threads: str, force: bool = False) -> 
         contents: dict[str, bytes] = {}
         if not force and not stamps.reason_to_run(job, contents):
             return "", 0.0
-        return _execute(job, partial, job.key(contents))
+        return _execute(job, partial, job.key(contents), forked)
 
 
-def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
+def _execute(job: Job, partial: Path, key: str, forked: bool) -> tuple[str, float]:
     # Messages of kernels that start and stop go to a log, not between the progress bars.
     log, failed = job.executed.with_suffix(".log"), job.executed.with_name(f"{job.name}.failed.ipynb")
     with atomic_files.open_to_write(log) as file:
         os.dup2(file.fileno(), 2)
     before, start = stamps.list_files(job), time.perf_counter()
-    problem = _execute_with_papermill(job, partial, failed)
+    problem = _execute_with_papermill(job, partial, failed, forked)
     spent = time.perf_counter() - start
     if problem:
         stamps.record_run(job, "", spent, before)
@@ -72,15 +75,23 @@ def _execute(job: Job, partial: Path, key: str) -> tuple[str, float]:
     return "", spent
 
 
+FORKED_FROM = 8  # notebooks; importing all libraries before the first one takes as long as some notebooks
 # Kernels that start at the same time may draw the same port, and the later one ends; it is then started again.
 KERNEL_STARTS = 3
 KERNEL_START_SECONDS = 180
 
 
-def _execute_with_papermill(job: Job, partial: Path, failed: Path, starts_left: int = KERNEL_STARTS) -> str:
+def _execute_with_papermill(
+    job: Job, partial: Path, failed: Path, forked: bool, starts_left: int = KERNEL_STARTS
+) -> str:
     import papermill
     from traitlets.config import Config
 
+    manager: dict[str, Any] = {}
+    if forked:
+        from mirblab.app.kernels import ForkedKernelManager
+
+        manager = {"kernel_manager_class": ForkedKernelManager}
     try:
         papermill.execute_notebook(
             str(job.source),
@@ -93,11 +104,12 @@ def _execute_with_papermill(job: Job, partial: Path, failed: Path, starts_left: 
             iopub_timeout=120,
             # Otherwise every start of a kernel warns that it communicates over TCP without encryption.
             config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+            **manager,
         )
     except Exception as error:  # noqa: BLE001  whatever the notebook raised is reported with its cell
         # jupyter_client raises a plain RuntimeError for a kernel that did not start; then no cell has run.
         if type(error) is RuntimeError and not count_cells(partial)[0] and starts_left > 1:
-            return _execute_with_papermill(job, partial, failed, starts_left - 1)
+            return _execute_with_papermill(job, partial, failed, forked, starts_left - 1)
         text = f"{type(error).__name__}: {error}"
         if isinstance(error, papermill.PapermillExecutionError):
             # Papermill adds cells of its own, so the cell is named as the kept copy shows it, and by its first line.
@@ -129,6 +141,7 @@ def _move(partial: Path, executed: Path) -> None:
 TEXTS_PER_SECOND = 70.0  # MiniLM on two cores
 TERMS_PER_TEXT = 200  # of a learned sparse vector, of which each takes 8 bytes
 SECONDS_PER_RUN = 0.35  # of a run whose texts are encoded
+_BY_TOKENS = ("late", "rerank")  # kinds of systems that may encode the tokens of texts
 
 
 @dataclass(frozen=True)
@@ -160,7 +173,10 @@ def find_stale(jobs: Sequence[Job]) -> list[tuple[Job, str]]:
 
 
 def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
-    """Return the runs that the jobs need and that are not stored yet, parts before their compositions."""
+    """Return the runs that the jobs need and that are not stored yet, parts before their compositions.
+
+    What reads token vectors comes first, since these passes through the model store the vectors of the texts, too.
+    """
     needed: dict[str, dict[str, None]] = {}
     for job in jobs:
         for collection_name in job.collections:
@@ -169,7 +185,7 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     missing, counted = [], dict[Path, set[int]]()
     for collection_name in sorted(needed):
         collection = catalogue.load(collection_name)
-        for name in needed[collection_name]:
+        for name in sorted(needed[collection_name], key=lambda name: system(name).settings["kind"] not in _BY_TOKENS):
             if not system(name).is_stored(collection):
                 missing.append(_missing_run(system(name), collection, collection_name, counted))
     return missing
@@ -272,25 +288,28 @@ def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -
         seconds_left -= sum(step.seconds for step in steps)
         collection = catalogue.load(name)
         for step in steps:
+            model = _transformer_of(step.system) if step.n_texts else None
+            n_missing = _n_missing(model, collection, {}) if model else 0  # a run by token vectors may have stored some
             start = time.perf_counter()
             system(step.system).search(collection)
             spent = time.perf_counter() - start
-            if step.n_texts and _is_transformer(step.system):
-                n_encoded, seconds_encoding = n_encoded + step.n_texts, seconds_encoding + spent
+            if n_missing:
+                n_encoded, seconds_encoding = n_encoded + n_missing, seconds_encoding + spent
                 if n_encoded > 500:
                     rate = json.dumps({"texts_per_second": round(n_encoded / seconds_encoding, 1)})
                     atomic_files.try_to_store("speeds", atomic_files.write_text, paths.cache() / "rate.json", rate)
 
 
-def _is_transformer(name: str) -> bool:
-    """Return whether the system encodes with a model of this machine whose speed other models share, not a static one.
+def _transformer_of(name: str) -> Encoder | None:
+    """Return the system's encoder if it is a model of this machine whose speed other models share, not a static one.
 
     A static embedding encodes hundreds of times as many texts a second, and a hosted model has its vendor's speed.
     """
     settings = system(name).settings
     if settings["kind"] != "dense":
-        return False
-    return encoder(settings["encoder"], settings.get("compat", "")).entry.get("pooling", "none") != "none"
+        return None
+    model = encoder(settings["encoder"], settings.get("compat", ""))
+    return model if model.entry.get("pooling", "none") != "none" else None
 
 
 def run_notebooks(
@@ -315,7 +334,10 @@ def run_notebooks(
         # The unfinished copies are named after this process, since its children end with it.
         unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]
         unfinished.sort(key=lambda pair: expected_seconds(pair[0]), reverse=True)
-        waiting = {pool.submit(run_notebook, job, path, threads, force): (job, path) for job, path in unfinished}
+        forked = sys.platform == "linux" and len(jobs) >= FORKED_FROM
+        waiting = {
+            pool.submit(run_notebook, job, path, threads, force, forked): (job, path) for job, path in unfinished
+        }
         try:
             while waiting:
                 finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)

@@ -170,19 +170,32 @@ class Encoder:
         """Return how many *texts* have more than `max_length` tokens, prompt and special tokens included."""
         return int((self._lengths(self.strings(_check_texts(texts), role, instruction)) > self.max_length).sum())
 
-    def token_vectors(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
+    def token_vectors(
+        self, texts: Sequence[str], role: str = "document", instruction: str = "", *, with_texts: bool = False
+    ) -> list[np.ndarray]:
         """Return for each text the unit vectors of its tokens, float32 (n_tokens, d), without special tokens.
 
         These are the last hidden states, or the output of the model's layer for late interaction, prompt tokens
-        included. Not cached: see `token_vectors.load_token_vectors`.
+        included. Not cached: see `token_vectors.load_token_vectors`. *with_texts* stores the vector of each text, which
+        the same pass through the model gives, unless it is stored already.
         """
-        strings = self.strings(_check_texts(texts), role, instruction)
+        texts = _check_texts(texts)
+        strings = self.strings(texts, role, instruction)
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
-        for batch, features, vectors in self._forward(strings, "", local.token_output(self._model)):
+        wanted = [local.token_output(self._model), *(["sentence_embedding"] if with_texts else [])]
+        whole: dict[int, np.ndarray] = {}
+        for batch, features, (vectors, *of_texts) in self._forward(strings, self._left_out(role, instruction), wanted):
             for position, own in zip(
                 batch, local.vectors_by_text(self._model.tokenizer, features, vectors), strict=True
             ):
                 found[position] = own
+            for rows in of_texts:
+                whole |= zip(batch, rows, strict=True)
+        if whole:
+            store = self.store(role, instruction)
+            missing = store.missing(texts).tolist()
+            if missing:
+                _stored(store, [texts[i] for i in missing], np.stack([whole[i] for i in missing]))
         return found
 
     def term_weights(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[np.ndarray]:
@@ -207,12 +220,17 @@ class Encoder:
 
             yield from client.embed(self.entry, strings, role)
             return
-        left_out = "" if self.entry.get("prompt_pooled", True) else self.prompt(role, instruction)
-        for batch, _, vectors in self._forward(strings, left_out, "sentence_embedding"):
+        for batch, _, (vectors,) in self._forward(strings, self._left_out(role, instruction), ["sentence_embedding"]):
             yield batch, vectors
 
-    def _forward(self, strings: list[str], prompt: str, wanted: str) -> Iterator[tuple[list[int], Any, np.ndarray]]:
-        """Yield batches: positions in *strings*, the tokenizer's features, and the *wanted* output in float32.
+    def _left_out(self, role: str, instruction: str) -> str:
+        """Return the prompt whose tokens are not pooled, "" where all are."""
+        return "" if self.entry.get("prompt_pooled", True) else self.prompt(role, instruction)
+
+    def _forward(
+        self, strings: list[str], prompt: str, wanted: Sequence[str]
+    ) -> Iterator[tuple[list[int], Any, list[np.ndarray]]]:
+        """Yield batches: positions in *strings*, the tokenizer's features, and the *wanted* outputs in float32.
 
         Each core takes whole batches with one thread inside, since threads that share a product wait for each other.
         The longest batch is first, so that memory is exhausted at once or never; then lengths are mixed.
@@ -283,8 +301,8 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _run_model(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarray:
-    """Return one output of the model for a batch; pooling is in float32 whatever the precision of the weights."""
+def _run_model(model: Any, features: Mapping[str, Any], wanted: Sequence[str]) -> list[np.ndarray]:
+    """Return outputs of the model for a batch; pooling is in float32 whatever the precision of the weights."""
     import torch
 
     first, *rest = model
@@ -293,6 +311,7 @@ def _run_model(model: Any, features: Mapping[str, Any], wanted: str) -> np.ndarr
         if "token_embeddings" in output:
             output["token_embeddings"] = output["token_embeddings"].float()
         # all of them for a vector, which a static embedding has before it is normalised
-        for module in rest if wanted == "sentence_embedding" or wanted not in output else local.token_layers(rest):
+        are_tokens = "sentence_embedding" not in wanted and all(name in output for name in wanted)
+        for module in local.token_layers(rest) if are_tokens else rest:
             output = module(output)
-        return output[wanted].float().cpu().numpy()
+        return [output[name].float().cpu().numpy() for name in wanted]

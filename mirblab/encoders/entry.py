@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -204,6 +205,13 @@ def token_lengths(tokenizer: Any, found: Sequence[str], name: str) -> np.ndarray
 
 def _bare_lengths(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
     """Return `token_lengths` for the bare tokenizer of a static embedding, which adds no special tokens."""
+    encodings = _without_truncation(tokenizer).encode_batch(found, add_special_tokens=False)
+    return np.array([len(one.ids) for one in encodings], dtype=np.int64)
+
+
+@lru_cache(maxsize=4)
+def _without_truncation(tokenizer: Any) -> Any:
+    """Return a copy of a bare tokenizer that truncates nothing."""
     whole = type(tokenizer).from_str(tokenizer.to_str())
     whole.no_truncation()
-    return np.array([len(one.ids) for one in whole.encode_batch(found, add_special_tokens=False)], dtype=np.int64)
+    return whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -344,6 +345,11 @@ def describe_folder(folder: Path) -> dict[str, Any]:
     """Return the registry fields of a sentence-transformers *folder*, read from its configuration files."""
     if not (folder / _WEIGHTS).is_file():
         raise MirblabError(f"{folder} holds no {_WEIGHTS}; a sentence-transformers folder needs it")
+    return copy.deepcopy(_describe(folder, folder_digest(folder)))
+
+
+@lru_cache(maxsize=16)
+def _describe(folder: Path, digest: str) -> dict[str, Any]:
     modules = _read(folder / "modules.json")
     kinds = {str(module["type"]).rsplit(".", 1)[-1]: folder / module["path"] for module in modules}
     model = _read(folder / "config.json")
@@ -365,7 +371,7 @@ def describe_folder(folder: Path) -> dict[str, Any]:
     prompts = {"document": ""} | prompts | {"query": prompts.get("query", "") + "{instruction}"}
     return {
         "id": folder.name,
-        "revision": folder_digest(folder),
+        "revision": digest,
         "max_length": int(min(longest or 512, model.get("max_position_embeddings") or 512)),
         "pooling": read_pooling(_read(kinds["Pooling"] / "config.json")) if "Pooling" in kinds else "none",
         "normalise": "Normalize" in kinds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -388,7 +388,7 @@ def _encode_chunks(
     model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
 ) -> Iterator[tuple[list[str], list[np.ndarray]]]:
     """Yield chunks of texts with their token vectors; reduced ones are made from the complete ones in the store."""
-    encode = model.term_weights if model.is_sparse else model.token_vectors
+    encode = model.term_weights if model.is_sparse else partial(model.token_vectors, with_texts=True)
     whole = load_token_vectors(model, texts, role, instruction) if shrink.name else None
     for start in range(0, len(texts), CHUNK_TEXTS):
         some = texts[start : start + CHUNK_TEXTS]

@@ -20,7 +20,7 @@ import pytest
 from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
-from mirblab.app import batch, hand_runs, stamps, suite_files
+from mirblab.app import batch, hand_runs, kernels, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -36,9 +36,10 @@ BATCH = """
 import sys
 sys.modules["rfc3987_syntax"] = None  # as in tests/conftest.py, here and in the workers
 from pathlib import Path
-from mirblab.app import batch, suite_files
+from mirblab.app import batch, kernels, suite_files
 from mirblab.core import paths
 
+batch.FORKED_FROM, kernels._LIBRARIES, kernels._PACKAGES = int(sys.argv[4]), (), ()
 paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suite_files.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
@@ -191,6 +192,7 @@ def test_only_a_transformer_that_encodes_measures_the_speed(own_suite, make_fold
     monkeypatch.setattr(batch, "encoder", lambda name, _: SimpleNamespace(entry=entries[name]))
 
     def make(system: str, n_texts: int) -> None:
+        monkeypatch.setattr(batch, "_n_missing", lambda *_: n_texts)
         batch.make_missing_runs([batch.MissingRun(system, "first", n_texts, 0, 1.0)], lambda _: None)
 
     for system, n_texts in (("own-static", 5_000), ("minilm", 0), ("minilm", 400)):
@@ -253,19 +255,44 @@ def test_parameters_in_a_record_are_checked_before_they_are_used(own_suite, para
     assert "own/one: " in said and "not fresh: " in said
 
 
-def start_batch(own_suite: Path, tmp_path: Path, notebooks: str, word: str = "a") -> subprocess.Popen[str]:
+def start_batch(
+    own_suite: Path, tmp_path: Path, notebooks: str, word: str = "a", forked_from: int = 8
+) -> subprocess.Popen[str]:
     """Start a batch in a process of its own."""
     script = tmp_path / "batch.py"
     script.write_text(BATCH, encoding="utf-8")
-    command = [sys.executable, str(script), str(own_suite.parent), notebooks, word]
+    command = [sys.executable, str(script), str(own_suite.parent), notebooks, word, str(forked_from)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path):
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
+def test_kernels_of_one_worker_are_forked_from_one_process(own_suite, monkeypatch):
+    """Each has its own modules; one that is killed is reported, and what it said last is in its own log."""
+    look = """import mirblab
+_ = (folder / "origin").write_text(f"{os.getppid()} {hasattr(mirblab, 'changed')}")
+mirblab.changed = True
+"""
+    for name in ("one", "two"):
+        notebook(own_suite, name, WRITE.format(name=name) + look)
+    notebook(own_suite, "bad", "import os\nos.write(2, b'last words')\nos.kill(os.getpid(), 9)")
+    monkeypatch.setattr(batch, "FORKED_FROM", 1)
+    monkeypatch.setattr(kernels, "_LIBRARIES", ())
+    monkeypatch.setattr(kernels, "_PACKAGES", ())
+    jobs = suite_files.read_suite("own")
+    outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
+    assert {outcome.job.name: outcome.state for outcome in outcomes} == {"one": "ran", "two": "ran", "bad": "failed"}
+    assert "Kernel died" in next(outcome.problem for outcome in outcomes if outcome.job.name == "bad")
+    texts = {(paths.figures() / "own" / name / "origin").read_text("utf-8") for name in ("one", "two")}
+    assert len(texts) == 1 and texts.pop().endswith(" False")
+    assert "last words" in (paths.figures() / "_executed" / "own" / "bad.log").read_text("utf-8")
+
+
+@pytest.mark.parametrize("forked_from", [1, 8])
+def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_from):
     """Workers and kernels end with it, and the next batch removes what they left half-written."""
     notebook(own_suite, "bad", WRITE.format(name="bad") + "import time\ntime.sleep(600)")
     started = paths.figures() / "own" / "bad" / "a.txt"
-    process = start_batch(own_suite, tmp_path, "bad")
+    process = start_batch(own_suite, tmp_path, "bad", forked_from=forked_from)
     family: list[psutil.Process] = []
     try:
         until = time.monotonic() + 60

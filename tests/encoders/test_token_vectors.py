@@ -229,6 +229,23 @@ def test_a_second_call_encodes_nothing(tiny: Encoder, folder: Path, passes: list
         np.testing.assert_allclose(ours, theirs.reshape(len(theirs), -1 if len(theirs) else 16), atol=5e-4)
 
 
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_pass_for_tokens_stores_the_vectors_of_the_texts(
+    tiny: Encoder, folder: Path, pooled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of `vectors`, also where a prompt's tokens are not pooled; those that are stored are kept."""
+    prompts = {"document": "a prompt: ", "query": ""}
+    model = Encoder("tiny", tiny.entry | {"prompts": prompts, "prompt_pooled": pooled}, folder)
+    texts = sentences(12)
+    expected = np.concatenate([model.unstored(text, "document") for text in texts])
+    early = model.vectors(texts[:3])
+    token_vectors.load_token_vectors(model, [*texts, texts[0]])
+    monkeypatch.setattr(Encoder, "_forward", lambda *_: pytest.fail("a text was encoded again"))
+    vectors = model.vectors(texts)
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    np.testing.assert_array_equal(vectors[:3], early)
+
+
 def test_an_interrupted_call_goes_on_where_it_stopped(
     tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,10 +253,10 @@ def test_an_interrupted_call_goes_on_where_it_stopped(
     monkeypatch.setattr(token_vectors, "CHUNK_TEXTS", 10)
     texts, encode = sentences(40), tiny.token_vectors
 
-    def interrupted(some, *rest):
+    def interrupted(some, *rest, **options):
         if texts[20] in some:
             raise KeyboardInterrupt
-        return encode(some, *rest)
+        return encode(some, *rest, **options)
 
     with pytest.raises(KeyboardInterrupt), monkeypatch.context() as patch:
         patch.setattr(tiny, "token_vectors", interrupted)

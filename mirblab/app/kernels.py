@@ -1,0 +1,84 @@
+"""kernels: kernels that are forked from one process, so that a batch imports the libraries of notebooks once.
+
+On Linux alone: macOS does not let a process fork that has loaded its frameworks, and Windows has no fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from typing import Any, cast
+
+from jupyter_client import AsyncKernelManager
+from jupyter_client.connect import KernelConnectionInfo
+from jupyter_client.provisioning import LocalProvisioner
+
+_LIBRARIES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "seaborn", "sentence_transformers")
+_PACKAGES = ("analysis", "app", "data", "display", "encoders", "evaluation", "formula", "lessons", "retrieval", "train")
+_LAUNCHER = "ipykernel_launcher"
+
+
+class ForkedKernelManager(AsyncKernelManager):
+    """A kernel manager of jupyter_client whose kernels are forked from a process that has imported the libraries."""
+
+    def __init__(self, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.provisioner = _ForkingProvisioner(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
+
+
+class _ForkingProvisioner(LocalProvisioner):
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        if cmd[0] != sys.executable or _LAUNCHER not in cmd:  # a kernel of the user's own by this name
+            return await super().launch_kernel(cmd, **kwargs)
+        context = get_context("forkserver")
+        context.set_forkserver_preload([*_LIBRARIES, *(f"mirblab.{name}" for name in _PACKAGES)])
+        arguments = cmd[cmd.index(_LAUNCHER) :]
+        log = os.readlink("/proc/self/fd/2")
+        process = context.Process(target=_run_kernel, args=(arguments, kwargs["env"], kwargs.get("cwd"), log))
+        process.start()
+        self.process = cast(Any, _Started(process))
+        self.pid = self.pgid = process.pid
+        self.cwd = kwargs.get("cwd")
+        return self.connection_info
+
+
+class _Started:
+    """A process of multiprocessing with those methods of `subprocess.Popen` that jupyter_client calls."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        self.pid = process.pid
+        self.kill, self.terminate = process.kill, process.terminate
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self._process.pid is not None and self._process.exitcode is None:
+            os.kill(self._process.pid, number)
+
+
+def _run_kernel(arguments: list[str], environment: dict[str, str], folder: str | None, log: str) -> None:
+    """Run an IPython kernel in this process, which was just forked, as `python -m ipykernel_launcher` does.
+
+    Standard error goes to the file *log*. The kernel ends with the process from which it was forked.
+    """
+    os.setsid()  # so that a signal to the kernel's group reaches what it has started, and nothing else
+    with contextlib.suppress(OSError):  # a pipe
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder or os.curdir)
+    sys.argv = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]
+    from ipykernel import kernelapp
+
+    kernelapp.launch_new_instance()

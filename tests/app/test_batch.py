@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ import pytest
 from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
-from mirblab.app import batch, hand_runs, kernels, stamps, suite_files
+from mirblab.app import batch, hand_runs, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -66,12 +66,22 @@ def own_suite(tmp_path, monkeypatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def _kernel_process() -> None:
+    """Start the process from which kernels are forked, for the workers of all tests here."""
+    get_context("forkserver").set_forkserver_preload(["ipykernel.kernelapp", "mirblab"])
+    forkserver.ensure_running()
+
+
 @pytest.fixture(autouse=True)
-def _forked_workers(monkeypatch) -> None:
-    """Fork the workers, which spares their imports; those of `start_batch` are started as a user's are."""
+def _forked_workers(monkeypatch, _kernel_process) -> None:
+    """Fork workers and kernels, which spares their imports; those of `start_batch` are started as a user's are."""
     import papermill  # noqa: F401  the forks then have it
 
     monkeypatch.setattr(batch, "get_context", lambda _: get_context("fork"))
+    monkeypatch.setattr(batch, "FORKED_FROM", 1)
+    # it asks after a child process, and that process is none of a worker's
+    monkeypatch.setattr(forkserver._forkserver, "ensure_running", lambda: None)
 
 
 def is_fresh(job: suite_files.Job) -> bool:
@@ -266,7 +276,7 @@ def start_batch(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
-def test_kernels_of_one_worker_are_forked_from_one_process(own_suite, monkeypatch):
+def test_kernels_of_one_worker_are_forked_from_one_process(own_suite):
     """Each has its own modules; one that is killed is reported, and what it said last is in its own log."""
     look = """import mirblab
 _ = (folder / "origin").write_text(f"{os.getppid()} {hasattr(mirblab, 'changed')}")
@@ -275,9 +285,6 @@ mirblab.changed = True
     for name in ("one", "two"):
         notebook(own_suite, name, WRITE.format(name=name) + look)
     notebook(own_suite, "bad", "import os\nos.write(2, b'last words')\nos.kill(os.getpid(), 9)")
-    monkeypatch.setattr(batch, "FORKED_FROM", 1)
-    monkeypatch.setattr(kernels, "_LIBRARIES", ())
-    monkeypatch.setattr(kernels, "_PACKAGES", ())
     jobs = suite_files.read_suite("own")
     outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
     assert {outcome.job.name: outcome.state for outcome in outcomes} == {"one": "ran", "two": "ran", "bad": "failed"}

@@ -81,7 +81,7 @@ def stub_model() -> None:
             made.append(text)
             yield [position], vector(text)[None]
 
-    def tokens(self: Any, texts: list[str], *_: Any) -> list[np.ndarray]:
+    def tokens(self: Any, texts: list[str], *_: Any, **__: Any) -> list[np.ndarray]:
         made.extend(texts)
         return [np.stack([vector(word) for word in text.split()]).astype(np.float16) for text in texts]
 

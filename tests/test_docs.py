@@ -9,11 +9,12 @@ import re
 import runpy
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from lxml import etree
+from lxml.html import document_fromstring
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -22,28 +23,18 @@ PACKAGES = runpy.run_path(str(next((ROOT / "tests").rglob("test_architecture.py"
 FENCE = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-class Read(HTMLParser):
+class Read:
     """What the tests ask of a page."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.levels: list[int] = []
-        self.without_alt = 0
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.ids += [found["id"]] if found.get("id") else []
-        if tag == "a":
-            self.links += [found["href"]] if found.get("href") else []
-        else:
-            self.loaded += [found[name] for name in ("src", "href", "data", "poster", "srcset") if found.get(name)]
-        if re.fullmatch("h[1-6]", tag):
-            self.levels.append(int(tag[1]))
-        self.without_alt += tag == "img" and not (found.get("alt") or "").strip()
+        found = [(one.tag, dict(one.attrib)) for one in document_fromstring(text).iter(etree.Element)]
+        self.ids = [attributes["id"] for _, attributes in found if attributes.get("id")]
+        self.links = [attributes["href"] for tag, attributes in found if tag == "a" and attributes.get("href")]
+        names = ("src", "href", "data", "poster", "srcset")
+        others = [attributes for tag, attributes in found if tag != "a"]
+        self.loaded = [attributes[name] for attributes in others for name in names if attributes.get(name)]
+        self.levels = [int(tag[1]) for tag, _ in found if re.fullmatch("h[1-6]", tag)]
+        self.without_alt = sum(tag == "img" and not (attributes.get("alt") or "").strip() for tag, attributes in found)
 
 
 @pytest.fixture(scope="module")

@@ -342,7 +342,7 @@ class System:
         return system(f"{self.name}>{reranker}@{depth}{options}")
 
 
-def system(name: str, **settings: Any) -> System:
+def system(name: str, /, **settings: Any) -> System:
     """Return a system by its name in the registry, or one composed by its name; *settings* replace the registry's.
 
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,

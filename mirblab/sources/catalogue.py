@@ -50,7 +50,7 @@ from mirblab.sources.shared.builder import finish_interrupted_builds, replace_fo
 from mirblab.sources.stackexchange import build as stackexchange
 
 
-def build(source: str, origin: str = "", **options: Any) -> list[Path]:
+def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
     """Build the collections of a *source* under the data folder and return their folders.
 
     *origin* is a folder, an archive or a URL ("": the source's public repository); *options* are those of the builder,

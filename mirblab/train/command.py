@@ -10,6 +10,7 @@ from mirblab.core.terminal import say
 from mirblab.encoders import local
 from mirblab.train import training
 from mirblab.train.loop import evaluation_rows
+from mirblab.train.recipes import recipe
 from mirblab.train.training import train, training_log
 
 
@@ -18,7 +19,7 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     shown = out or name
     was_there = local.find_trained(shown) is not None and not force
     try:
-        folder = train(name, out=out, force=force, **changes)
+        folder = train(recipe(name, **changes), out=out, force=force)
     except KeyboardInterrupt:
         step = int(training_log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
         say(f"stopped after step {step}; the same command without --force continues from there", to=sys.stderr)

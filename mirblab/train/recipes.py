@@ -149,7 +149,7 @@ class Recipe:
         return {name: value for name, value in (values | listed).items() if name not in left_out}
 
 
-def recipe(name: str, **changes: Any) -> Recipe:
+def recipe(name: str, /, **changes: Any) -> Recipe:
     """Return the recipe *name* of `trained.toml`, the package's or the home registry's, with *changes*.
 
     A list may be text with commas, as it is typed on a command line. Raises MirblabError with recipe and field for what

@@ -348,6 +348,7 @@ def run_notebooks(
                     tell(job, *count_cells(path))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
+            processes.end_children()  # which would otherwise run the notebooks that they have taken
             raise
     return outcomes
 

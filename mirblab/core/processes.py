@@ -32,17 +32,28 @@ def end_after(wait: Callable[[], object]) -> None:
 
 
 def _end_process_tree(wait: Callable[[], object]) -> None:
-    import psutil
-
     try:
         wait()
     finally:
-        for process in psutil.Process().children(recursive=True):
-            try:
-                process.kill()
-            except psutil.Error:  # it has ended by itself
-                continue
+        _kill_descendants(os.getpid())
         os._exit(1)
+
+
+def end_children() -> None:
+    """End at once the processes that `multiprocessing` has started for this one, and all that these started."""
+    for child in multiprocessing.active_children():
+        if child.pid is not None:
+            _kill_descendants(child.pid)
+            child.kill()
+
+
+def _kill_descendants(pid: int) -> None:
+    import psutil
+
+    with contextlib.suppress(psutil.Error):  # it has ended by itself
+        for process in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
 
 @contextlib.contextmanager

@@ -272,7 +272,9 @@ def start_batch(
     script = tmp_path / "batch.py"
     script.write_text(BATCH, encoding="utf-8")
     command = [sys.executable, str(script), str(own_suite.parent), notebooks, word, str(forked_from)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
@@ -294,12 +296,15 @@ mirblab.changed = True
     assert "last words" in (paths.figures() / "_executed" / "own" / "bad.log").read_text("utf-8")
 
 
-@pytest.mark.parametrize("forked_from", [1, 8])
-def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_from):
-    """Workers and kernels end with it, and the next batch removes what they left half-written."""
-    notebook(own_suite, "bad", WRITE.format(name="bad") + "import time\ntime.sleep(600)")
-    started = paths.figures() / "own" / "bad" / "a.txt"
-    process = start_batch(own_suite, tmp_path, "bad", forked_from=forked_from)
+@pytest.mark.parametrize(
+    ("forked_from", "end"), [(1, signal.SIGKILL), (8, signal.SIGKILL), (1, signal.SIGINT), (8, signal.SIGINT)]
+)
+def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_from, end):
+    """Nor after Ctrl-C: workers and kernels end with it, and the next batch removes what they left half-written."""
+    for name in ("one", "two", "bad"):
+        notebook(own_suite, name, WRITE.format(name=name) + "import time\ntime.sleep(600)")
+    started = paths.figures() / "own" / "one" / "a.txt"
+    process = start_batch(own_suite, tmp_path, "one two bad", forked_from=forked_from)
     family: list[psutil.Process] = []
     try:
         until = time.monotonic() + 60
@@ -307,8 +312,11 @@ def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_fro
             time.sleep(0.1)
         family = psutil.Process(process.pid).children(recursive=True)
         assert len(family) >= 3  # workers and a kernel
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        if end == signal.SIGINT:
+            os.killpg(process.pid, end)
+        else:
+            process.send_signal(end)
+        process.wait(timeout=30)
         _, alive = psutil.wait_procs(family, timeout=8)
         assert alive == []
     finally:
@@ -317,6 +325,7 @@ def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_fro
                 one.kill()
     executed = paths.figures() / "_executed" / "own"
     assert [path.name for path in executed.glob(".*.partial.*")] != []
+    notebook(own_suite, "one", "1")
     run(suite_files.read_suite("own", only=["one"]))
     assert [path.name for path in executed.glob(".*.partial.*")] == []
 

@@ -330,6 +330,7 @@ def run_notebooks(
     atomic_files.remove_abandoned(paths.figures())
     threads = str(max(1, (os.cpu_count() or 1) // n_workers))
     outcomes: list[Outcome] = []
+    processes.start_resource_tracker()
     with ProcessPoolExecutor(n_workers, get_context("spawn"), processes.end_with_parent) as pool:
         # The unfinished copies are named after this process, since its children end with it.
         unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]

@@ -39,6 +39,18 @@ def _end_process_tree(wait: Callable[[], object]) -> None:
         os._exit(1)
 
 
+def start_resource_tracker() -> None:
+    """Start the process of `multiprocessing` that frees semaphores of killed processes, without its warning of them."""
+    if os.name != "posix":
+        return
+    from multiprocessing import resource_tracker
+
+    before = os.environ.get("PYTHONWARNINGS", "")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    resource_tracker.ensure_running()
+    os.environ["PYTHONWARNINGS"] = before
+
+
 def end_children() -> None:
     """End at once the processes that `multiprocessing` has started for this one, and all that these started."""
     for child in multiprocessing.active_children():

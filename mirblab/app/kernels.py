@@ -16,6 +16,8 @@ from jupyter_client import AsyncKernelManager
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import LocalProvisioner
 
+from mirblab.core import processes
+
 _LIBRARIES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "seaborn", "sentence_transformers")
 _PACKAGES = ("analysis", "app", "data", "display", "encoders", "evaluation", "formula", "lessons", "retrieval", "train")
 _LAUNCHER = "ipykernel_launcher"
@@ -70,8 +72,9 @@ class _Started:
 def _run_kernel(arguments: list[str], environment: dict[str, str], folder: str | None, log: str) -> None:
     """Run an IPython kernel in this process, which was just forked, as `python -m ipykernel_launcher` does.
 
-    Standard error goes to the file *log*. The kernel ends with the process from which it was forked.
+    Standard error goes to the file *log*. The kernel ends with the process that asked for it.
     """
+    processes.end_with_parent()
     os.setsid()  # so that a signal to the kernel's group reaches what it has started, and nothing else
     with contextlib.suppress(OSError):  # a pipe
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)

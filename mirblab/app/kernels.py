@@ -19,7 +19,6 @@ from jupyter_client.provisioning import LocalProvisioner
 from mirblab.core import processes
 
 _LIBRARIES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "seaborn", "sentence_transformers")
-_PACKAGES = ("analysis", "app", "data", "display", "encoders", "evaluation", "formula", "lessons", "retrieval", "train")
 _LAUNCHER = "ipykernel_launcher"
 
 
@@ -36,7 +35,7 @@ class _ForkingProvisioner(LocalProvisioner):
         if cmd[0] != sys.executable or _LAUNCHER not in cmd:  # a kernel of the user's own by this name
             return await super().launch_kernel(cmd, **kwargs)
         context = get_context("forkserver")
-        context.set_forkserver_preload([*_LIBRARIES, *(f"mirblab.{name}" for name in _PACKAGES)])
+        context.set_forkserver_preload(list(_LIBRARIES))
         arguments = cmd[cmd.index(_LAUNCHER) :]
         log = os.readlink("/proc/self/fd/2")
         process = context.Process(target=_run_kernel, args=(arguments, kwargs["env"], kwargs.get("cwd"), log))
@@ -76,8 +75,8 @@ def _run_kernel(arguments: list[str], environment: dict[str, str], folder: str |
     """
     processes.end_with_parent()
     os.setsid()  # so that a signal to the kernel's group reaches what it has started, and nothing else
-    with contextlib.suppress(OSError):  # a pipe
-        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), 2)
+    with contextlib.suppress(OSError), open(log, "ab") as file:  # OSError: a pipe
+        os.dup2(file.fileno(), 2)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder or os.curdir)

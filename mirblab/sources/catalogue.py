@@ -193,7 +193,7 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     source = paths.expand_home(folder)
     collection = load_folder(source)
     name = paths.checked_name(name or source.resolve().name)
-    notes = [f"{what}: {count:,}" for what, count in collection.oddities.items()]
+    notes = _describe_oddities(collection)
     given = {key: value for key, value in card.items() if value not in (None, "")}
     card = {**read_card_table(source), "name": name, **given}
     n_documents = collection.oddities.get("queries that are documents of the same id", 0)
@@ -235,8 +235,14 @@ def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Pat
         )
     collection = read_splits(target)[0]
     digests.write_digests(target)
-    notes = [f"{what}: {count:,}" for what, count in collection.oddities.items()]
-    return target, [*notes, "its digests were stored; card.toml was not changed, so describe the change there"]
+    return target, [
+        *_describe_oddities(collection),
+        "its digests were stored; card.toml was not changed, so describe the change there",
+    ]
+
+
+def _describe_oddities(collection: Collection) -> list[str]:
+    return [f"{what}: {count:,}" for what, count in collection.oddities.items()]
 
 
 def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:

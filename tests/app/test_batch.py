@@ -39,7 +39,7 @@ from pathlib import Path
 from mirblab.app import batch, kernels, suite_files
 from mirblab.core import paths
 
-batch.FORKED_FROM, kernels._LIBRARIES, kernels._PACKAGES = int(sys.argv[4]), (), ()
+batch.FORKED_FROM, kernels._LIBRARIES = int(sys.argv[4]), ()
 paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suite_files.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
@@ -37,8 +37,7 @@ class _ForkingProvisioner(LocalProvisioner):
         context = get_context("forkserver")
         context.set_forkserver_preload(list(_LIBRARIES))
         arguments = cmd[cmd.index(_LAUNCHER) :]
-        log = os.readlink("/proc/self/fd/2")
-        process = context.Process(target=_run_kernel, args=(arguments, kwargs["env"], kwargs.get("cwd"), log))
+        process = context.Process(target=_run_kernel, args=(arguments, kwargs["env"], kwargs.get("cwd")))
         process.start()
         self.process = cast(Any, _Started(process))
         self.pid = self.pgid = process.pid
@@ -68,15 +67,17 @@ class _Started:
             os.kill(self._process.pid, number)
 
 
-def _run_kernel(arguments: list[str], environment: dict[str, str], folder: str | None, log: str) -> None:
+def _run_kernel(arguments: list[str], environment: dict[str, str], folder: str | None) -> None:
     """Run an IPython kernel in this process, which was just forked, as `python -m ipykernel_launcher` does.
 
-    Standard error goes to the file *log*. The kernel ends with the process that asked for it.
+    Standard error goes where that of the process that asked for the kernel goes, and the kernel ends with it.
     """
     processes.end_with_parent()
     os.setsid()  # so that a signal to the kernel's group reaches what it has started, and nothing else
-    with contextlib.suppress(OSError), open(log, "ab") as file:  # OSError: a pipe
-        os.dup2(file.fileno(), 2)
+    with contextlib.suppress(OSError):  # a socket cannot be opened again
+        descriptor = os.open(f"/proc/{cast(Any, parent_process()).pid}/fd/2", os.O_WRONLY | os.O_APPEND)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder or os.curdir)

@@ -9,6 +9,8 @@ import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,7 @@ def _fit_umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
         warnings.simplefilter("ignore")
         import umap
 
+        _store_compiled_code()
         model = umap.UMAP(
             n_neighbors=settings["n_neighbors"],
             min_dist=settings["min_dist"],
@@ -95,6 +98,18 @@ def _fit_umap(vectors: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
             ),
         )
         return np.asarray(model.fit_transform(vectors), dtype=np.float64)
+
+
+@cache
+def _store_compiled_code() -> None:
+    """Let numba store what it compiles of UMAP, which takes five seconds, so that each process need not compile it."""
+    from numba.core.dispatcher import Dispatcher
+    from umap import layouts, umap_
+
+    for function in (*vars(umap_).values(), *vars(layouts).values()):
+        if isinstance(function, Dispatcher):
+            with suppress(RuntimeError):  # no folder to write to
+                function.enable_caching()
 
 
 def _nearest_neighbours(vectors: np.ndarray, k: int, metric: str) -> tuple[np.ndarray | None, ...]:

@@ -1,4 +1,4 @@
-"""segments: a cross-encoder's score as the similarity of query and document after they have read each other.
+"""segments: a cross-encoder that reads query and document apart first and together in new layers.
 
 The module imports torch, and is imported only where such a model is built or loaded.
 """
@@ -8,15 +8,119 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from sentence_transformers.base.modules import Module
+from sentence_transformers.base.modules import Module, Transformer
 from torch.nn.functional import normalize
 
+_HEAD = 64  # dimensions of an attention head
 
-class SegmentSimilarity(Module):
+
+class SegmentTransformer(Transformer):
+    """A transformer that encodes the query and the document of each pair apart, and each distinct text once.
+
+    So the token vectors are those of the encoder whose weights it has. MacAvaney et al. (SIGIR 2020), "Efficient
+    document re-ranking for transformers by precomputing term representations", let both meet in the last layers only.
+    """
+
+    @classmethod
+    def of(cls, transformer: Transformer) -> SegmentTransformer:
+        """Return *transformer*, whose weights it shares, as one that encodes segments apart."""
+        made = cls.__new__(cls)
+        made.__dict__ = transformer.__dict__
+        return made
+
+    def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Add token_embeddings to *features*: tokens of the queries (type 0), then of the documents (type 1)."""
+        ids, used = features["input_ids"], features["attention_mask"].bool()
+        is_document = features["token_type_ids"].bool() & used
+        n_query, n_document = (used & ~is_document).sum(1), is_document.sum(1)
+        # a document begins at the query's last token, in whose place it has the first token of all texts
+        places = (n_query[:, None] - 1 + torch.arange(int(n_document.max()) + 1, device=ids.device)).clamp(
+            max=ids.shape[1] - 1
+        )
+        documents = torch.cat([ids[:, :1], ids.gather(1, places)[:, 1:]], dim=1)
+        parts = [self._encode(ids[:, : int(n_query.max())], n_query), self._encode(documents, n_document + 1)]
+        tokens, masks = ([part[at] for part in parts] for at in (0, 1))
+        types = torch.cat([torch.full_like(mask, number) for number, mask in enumerate(masks)], dim=1)
+        return features | {
+            "token_embeddings": torch.cat(tokens, dim=1), "attention_mask": torch.cat(masks, dim=1),
+            "token_type_ids": types,
+        }  # fmt: skip
+
+    def _encode(self, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the token vectors (n, l, d) and the mask (n, l) of texts of *lengths* tokens."""
+        mask = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]).long()
+        distinct, row_of = torch.unique(ids * mask, dim=0, return_inverse=True)
+        used = torch.zeros_like(distinct).index_copy_(0, row_of, mask)
+        output = super().forward(
+            {"input_ids": distinct, "attention_mask": used, "token_type_ids": torch.zeros_like(distinct)}
+        )
+        return output["token_embeddings"][row_of], mask
+
+
+class _StoredModule(Module):
+    def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
+        """Write the weights and the settings to a folder, as the other modules of sentence-transformers do."""
+        self.save_config(output_path)
+        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
+
+    @classmethod
+    def load(
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        token: bool | str | None = None,
+        cache_folder: str | None = None,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        init_defaults: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> _StoredModule:
+        """Return the module that `save` wrote."""
+        where: dict[str, Any] = {
+            "subfolder": subfolder, "token": token, "cache_folder": cache_folder, "revision": revision,
+            "local_files_only": local_files_only,
+        }  # fmt: skip
+        model = cls(**cls.load_config(model_name_or_path, **where))
+        cls.load_torch_weights(model_name_or_path, model=model, **where)
+        return model
+
+
+class SegmentInteraction(_StoredModule):
+    """Layers in which the tokens of query and document attend to each other; untrained, they change nothing.
+
+    *width*: dimensions of the token vectors; *layers*: their number.
+    """
+
+    config_keys = ["width", "layers"]
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.width, self.layers = width, layers
+        self.types = torch.nn.Parameter(torch.zeros(2, width))
+        self.blocks = torch.nn.ModuleList(
+            torch.nn.TransformerEncoderLayer(
+                width, max(1, width // _HEAD), 2 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(layers)
+        )
+        for name, parameter in self.blocks.named_parameters():
+            if name.rpartition(".")[0].endswith(("out_proj", "linear2")):
+                torch.nn.init.zeros_(parameter)
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Change token_embeddings in *features*, which have attention_mask and token_type_ids."""
+        tokens, unused = features["token_embeddings"], features["attention_mask"] == 0
+        tokens = tokens + self.types[features["token_type_ids"]]
+        for block in self.blocks:
+            tokens = block(tokens, src_key_padding_mask=unused)
+        return features | {"token_embeddings": tokens}
+
+
+class SegmentSimilarity(_StoredModule):
     """The scaled cosine of the mean token vectors of both segments, plus a linear layer of the mean of all tokens.
 
-    A transformer that was trained as a passage encoder begins with about the order of its passage vectors, while a
-    linear layer alone begins with none. *width*: dimensions of the token vectors.
+    A transformer that was trained as a passage encoder begins with the order of its passage vectors, while a linear
+    layer alone begins with none. *width*: dimensions of the token vectors.
     """
 
     config_keys = ["width"]
@@ -38,29 +142,3 @@ class SegmentSimilarity(Module):
         )
         cosine = (normalize(query, dim=-1) * normalize(text, dim=-1)).sum(-1, keepdim=True)
         return features | {"scores": self.scale * cosine + self.linear(both)}
-
-    def save(self, output_path: str, *_: Any, safe_serialization: bool = True, **__: Any) -> None:
-        """Write the weights and the width to a folder, as the other modules of sentence-transformers do."""
-        self.save_config(output_path)
-        self.save_torch_weights(output_path, safe_serialization=safe_serialization)
-
-    @classmethod
-    def load(
-        cls,
-        model_name_or_path: str,
-        subfolder: str = "",
-        token: bool | str | None = None,
-        cache_folder: str | None = None,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        init_defaults: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> SegmentSimilarity:
-        """Return the module that `save` wrote."""
-        where: dict[str, Any] = {
-            "subfolder": subfolder, "token": token, "cache_folder": cache_folder, "revision": revision,
-            "local_files_only": local_files_only,
-        }  # fmt: skip
-        model = cls(**cls.load_config(model_name_or_path, **where))
-        cls.load_torch_weights(model_name_or_path, model=model, **where)
-        return model

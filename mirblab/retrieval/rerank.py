@@ -24,7 +24,7 @@ from mirblab.retrieval import late_interaction
 RUNS_VERSION = 1
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
-_OWN_MODULE = "mirblab.encoders.segments.SegmentSimilarity"
+_OWN_MODULES = "mirblab.encoders.segments."
 PAIR_BATCH = 512
 DOC_BLOCK = 500
 
@@ -69,7 +69,7 @@ def _trained(name: str) -> dict[str, Any]:
     if read_json(folder / "config_sentence_transformers.json").get("model_type") != "CrossEncoder":
         raise MirblabError(f"'{name}' is an encoder and scores no pairs; search with it as a system: {name}")
     length = read_json(folder / "tokenizer_config.json").get("model_max_length", 512)
-    own = any(module["type"] == _OWN_MODULE for module in read_json(folder / "modules.json"))
+    own = any(module["type"].startswith(_OWN_MODULES) for module in read_json(folder / "modules.json"))
     trust = {"trust_remote_code": True} if own else {}  # so that sentence-transformers takes a module of this package
     return {"id": name, "revision": folder_digest(folder), "max_length": length} | trust
 
@@ -136,12 +136,16 @@ def _max_sim(settings: dict[str, Any], collection: Collection, queries: np.ndarr
 def _cross_encode(
     settings: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray
 ) -> np.ndarray:
-    """Return the cross-encoder's score of each pair; longest pairs go first, so that batches have little padding."""
+    """Return the cross-encoder's score of each pair; pairs of one document go together, the longest documents first.
+
+    So batches have little padding, and a model that reads query and document apart reads a document once.
+    """
     trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
     model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust)
     doc_texts, query_texts = collection.texts, _instructed_queries(settings, collection)
     pairs = [(query_texts[query], doc_texts[doc]) for query, doc in zip(queries, docs, strict=True)]
-    longest_first = sorted(range(len(pairs)), key=lambda index: -len(pairs[index][0]) - len(pairs[index][1]))
+    query_sizes, doc_sizes = ([len(text) for text in texts] for texts in (query_texts, doc_texts))
+    longest_first = np.lexsort((-np.take(query_sizes, queries), docs, -np.take(doc_sizes, docs))).tolist()
     scores = np.empty(len(pairs), np.float32)
     with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
         for start in range(0, len(pairs), PAIR_BATCH):

@@ -238,14 +238,14 @@ class PairPasses(Passes):
         device = self.model.device
         features = self.model.preprocess([strings[position] for position in batch])
         moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
-        transformer, *rest = self.model
+        *layers, last = self.model
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision != "float32"):
-            output = transformer(moved)
+            output: Any = moved
+            for module in layers:
+                output = module(output)
         # Scores of similar documents differ by less than a step of bfloat16.
         output[local.TOKENS] = output[local.TOKENS].float()
-        for module in rest:
-            output = module(output)
-        return output["scores"]
+        return last(output)["scores"]
 
 
 def list_loss(scores: torch.Tensor, first: np.ndarray, weight: float, kind: str) -> torch.Tensor:

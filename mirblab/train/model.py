@@ -66,8 +66,8 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
 def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
     """Return a new CrossEncoder of *recipe*: *base*'s transformer and what makes a score of its token vectors.
 
-    `pooling` "segments" compares both segments; else a linear layer, drawn by the seed and near 0, follows the pooling.
-    There is no sigmoid, so that scores of good documents differ.
+    `pooling` "segments" compares both segments after layers in which they read each other; else a linear layer, drawn
+    by the seed and near 0, follows the pooling. There is no sigmoid, so that scores of good documents differ.
     """
     import torch
     from sentence_transformers import CrossEncoder
@@ -76,10 +76,13 @@ def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
     transformer = local.load_anew(base.name, base.entry | {"dtype": "float32"}, base.folder)[0]
     width = transformer.get_embedding_dimension()
     if recipe.pooling == "segments":
-        from mirblab.encoders.segments import SegmentSimilarity
-
+        if "token_type_ids" not in transformer.tokenizer.model_input_names:
+            raise MirblabError(
+                f"recipe '{recipe.name}': the tokens of '{recipe.base}' do not say which belong to the document, as "
+                'pooling = "segments" needs; write pooling = "mean"'
+            )
         transformer.model.config.num_labels = 1  # what CrossEncoder reads where no Dense layer makes the scores
-        modules = [transformer, SegmentSimilarity(width)]
+        modules = _segment_modules(recipe, transformer, width)
     else:
         modules = [transformer, Pooling(width, recipe.pooling), _score_layer(recipe, width)]
     model = CrossEncoder(
@@ -93,6 +96,17 @@ def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
     _use_fast_attention(model)
     model.max_seq_length = recipe.max_length
     return model
+
+
+def _segment_modules(recipe: Recipe, transformer: Any, width: int) -> list[Any]:
+    import torch
+
+    from mirblab.encoders.segments import SegmentInteraction, SegmentSimilarity, SegmentTransformer
+
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.seed)
+        interaction = SegmentInteraction(width, recipe.joint_layers)
+    return [SegmentTransformer.of(transformer), interaction, SegmentSimilarity(width)]
 
 
 def _score_layer(recipe: Recipe, width: int) -> Any:

@@ -19,7 +19,7 @@ FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every",
 _PATH_FIELDS = ("data", "rephrased", "hard")
 CROSS = "cross-encoder"
 # Fields of one kind of model or of data only; other recipes have their defaults, and do not depend on them.
-_CROSS_FIELDS = ("kind", "loss", "pooling", "head_rate", "first_weight", "instructed")
+_CROSS_FIELDS = ("kind", "loss", "pooling", "joint_layers", "head_rate", "first_weight", "instructed")
 _ENCODER_FIELDS = ("tokens_from", "tokens_share", "scale", "symmetric", "instruction", "cached", "late")
 _COLLECTION_FIELDS = (
     "collections", "apart", "max_queries", "first", "first_depth", "n_negatives", "negatives", "margin", "easy",
@@ -92,6 +92,7 @@ class Recipe:
     easy: Annotated[float, Field(ge=0, le=1)] = 0.0
     loss: Literal["listwise", "binary"] = "listwise"
     pooling: Literal["mean", "cls", "segments"] = "mean"
+    joint_layers: PositiveInt = 2
     head_rate: PositiveFloat = 1.0
     first_weight: NonNegativeFloat = 0.0
     instructed: bool = False

@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.data.runs import write_run
 from mirblab.display.plots import queries
-from mirblab.evaluation import measures
+from mirblab.evaluation import measures, significance
 
 RANKINGS = st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=10)
 
@@ -165,7 +165,10 @@ def test_the_first_reading_is_what_evaluate_says(tiny):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         means = measures.mean(measures.evaluate(one, tiny, ["nDCG@10", "AP"])).value
-    assert found[found.reading == "not relevant"]["first"].tolist() == pytest.approx(means.tolist())
+        values = pd.concat([measures.evaluate(each, tiny, ["AP"]) for each in (one, two)])
+    read = found[found.reading == "not relevant"].set_index("measure")
+    assert read["first"].tolist() == pytest.approx(means.tolist())
+    assert read.p["AP"] == significance.compare(values, "AP", baseline="one").p.item()
     assert tiny.fingerprint == before and len(tiny.qrels) == 3
 
 

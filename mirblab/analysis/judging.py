@@ -141,10 +141,11 @@ class Judging:
             records += _read_records(path)
         return self._counting(records)
 
-    def merge(self, path: str | Path) -> int:
+    def merge(self, path: str | Path, judge: str = "") -> int:
         """Add the judgements of another judge, or another machine, from a file; return how many are new here.
 
-        Nothing is added twice. MirblabError for a file without judgements, or of which none is of this collection.
+        *judge* is the name to store them under, "" for that in the file. Nothing is added twice. MirblabError for a
+        file without judgements, of which none is of this collection, or with other grades under a judge's name.
         """
         source = paths.expand_home(path)
         if not source.is_file():
@@ -160,15 +161,30 @@ class Judging:
             raise MirblabError(
                 f"{source} has the grade {min(foreign)}, but {self.original.name} has {allowed}; change it in the file"
             )
-        n_new = 0
-        for judge in dict.fromkeys(record["judge"] for record in records):
-            target = _judgement_file(self.original, judge)
+        records = [record | {"judge": judge_name(judge)} for record in records] if judge else records
+        added: dict[Path, list[dict[str, Any]]] = {}
+        for name in dict.fromkeys(record["judge"] for record in records):
+            target, theirs = _judgement_file(self.original, name), [row for row in records if row["judge"] == name]
             known = _read_records(target) if target.exists() else []
-            fresh = [record for record in records if record["judge"] == judge and record not in known]
+            added[target] = [record for record in theirs if record not in known]
+            self._check_same_judge(source, known, theirs)
+        for target, fresh in added.items():
             _append_records(target, fresh)
-            n_new += len(fresh)
         self._read_own()
-        return n_new
+        return sum(map(len, added.values()))
+
+    def _check_same_judge(self, source: Path, known: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+        """Raise MirblabError where two files of one judge differ in grades and neither continues the other."""
+        if all(record in theirs for record in known) or all(record in known for record in theirs):
+            return
+        ours, others = (self._counting(records).set_index(_KEY).relevance for records in (known, theirs))
+        both = pd.concat([ours, others], axis=1, join="inner")
+        if n := int((both.iloc[:, 0] != both.iloc[:, 1]).sum()):
+            name = known[0]["judge"]
+            raise MirblabError(
+                f"{source} has other grades of the judge '{name}' for {n:,} documents than there are here, and nothing "
+                f'was added; if somebody else judged, say who: merge(path, judge="ben")'
+            )
 
     def qrels(self, judges: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the judgements of some judges (None: all) as qrels: query_id, doc_id, relevance.

@@ -5,6 +5,7 @@ The module imports torch, and is imported only where such a model is built or lo
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from sentence_transformers.base.modules import Module, Transformer
 from torch.nn.functional import normalize
 
 _HEAD = 64  # dimensions of an attention head
+_KEPT = 1000  # texts whose token vectors are kept while nothing is trained: the queries of a shortlist come again
 
 
 class SegmentTransformer(Transformer):
@@ -26,7 +28,7 @@ class SegmentTransformer(Transformer):
         """Return *transformer*, whose weights it shares, as one that encodes segments apart."""
         made = cls.__new__(cls)
         made.__dict__ = transformer.__dict__
-        return made
+        return made.train(transformer.training)
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Add token_embeddings to *features*: tokens of the queries (type 0), then of the documents (type 1)."""
@@ -46,15 +48,36 @@ class SegmentTransformer(Transformer):
             "token_type_ids": types,
         }  # fmt: skip
 
+    def train(self, mode: bool = True) -> SegmentTransformer:
+        """Set the mode, and forget what was encoded if the weights may have changed."""
+        if mode or self.training:
+            self._known = OrderedDict[bytes, torch.Tensor]()
+        super().train(mode)
+        return self
+
     def _encode(self, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the token vectors (n, l, d) and the mask (n, l) of texts of *lengths* tokens."""
         mask = (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]).long()
         distinct, row_of = torch.unique(ids * mask, dim=0, return_inverse=True)
         used = torch.zeros_like(distinct).index_copy_(0, row_of, mask)
-        output = super().forward(
-            {"input_ids": distinct, "attention_mask": used, "token_type_ids": torch.zeros_like(distinct)}
-        )
-        return output["token_embeddings"][row_of], mask
+        if torch.is_grad_enabled() or self.training:
+            return self._token_vectors(distinct, used)[row_of], mask
+        sizes = used.sum(1).tolist()
+        keys = [row[:size].tobytes() for row, size in zip(distinct.cpu().numpy(), sizes, strict=True)]
+        if new := [at for at, key in enumerate(keys) if key not in self._known]:
+            width = max(sizes[at] for at in new)
+            encoded = self._token_vectors(distinct[new, :width], used[new, :width])
+            self._known |= {keys[at]: row[: sizes[at]].clone() for at, row in zip(new, encoded, strict=True)}
+        for key in keys:
+            self._known.move_to_end(key)
+        vectors = torch.nn.utils.rnn.pad_sequence([self._known[key] for key in keys], batch_first=True)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        return vectors[row_of], mask
+
+    def _token_vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        features = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+        return super().forward(features)["token_embeddings"]
 
 
 class _StoredModule(Module):

@@ -22,7 +22,11 @@ _MISSPELT = re.compile(r"^\s*#+\s*(BEGIN|END)\s+SOLUTION\b", re.IGNORECASE)
 
 
 def without_solutions(source: str, where: str = "this cell") -> str:
-    """Return a cell's *source* with `...  # write here` for each solution; MirblabError with *where* for bad marks."""
+    """Return a cell's *source* with `...  # write here` for each solution; MirblabError with *where* for bad marks.
+
+    >>> without_solutions("half = ...\\n### BEGIN SOLUTION\\nhalf = 1 / 2\\n### END SOLUTION")
+    'half = ...  # write here'
+    """
     kept: list[str] = []
     opened = 0
     for number, line in enumerate(source.split("\n"), start=1):
@@ -33,7 +37,10 @@ def without_solutions(source: str, where: str = "this cell") -> str:
             raise MirblabError(f"{here}: '{END}' has no beginning; put '{BEGIN}' before it")
         if mark == BEGIN:
             opened = number
-            kept.append(line[: line.index("#")] + PLACEHOLDER)
+            if kept and kept[-1].endswith(" = ..."):  # the value that the solution replaces
+                kept[-1] = kept[-1].removesuffix("...") + PLACEHOLDER
+            else:
+                kept.append(line[: line.index("#")] + PLACEHOLDER)
         elif mark == END:
             opened = 0
         elif _MISSPELT.match(line):
@@ -46,6 +53,9 @@ def without_solutions(source: str, where: str = "this cell") -> str:
 
 
 _STAMP = "mirblab"
+_SOLUTIONS = (
+    "This is the students' version; `mirblab lessons --out solutions --teacher` writes the lessons with solutions."
+)
 
 
 def lesson_notebooks(only: Sequence[str] = ()) -> list[Path]:
@@ -71,6 +81,8 @@ def write_lessons(
     only the others are written. Files as an earlier version of mirblab wrote them, with or without outputs, are
     replaced.
     """
+    if force and keep:
+        raise MirblabError("force overwrites files that somebody edited and keep leaves them; give one of the two")
     books = {Path(folder) / path.name: lesson_version(path, for_teacher) for path in lesson_notebooks(only)}
     existing = {path: _read_digests(path) for path in books if path.exists()}
     stale = [path for path, book in books.items() if existing.get(path, ("", ""))[0] != _digest(book)]
@@ -93,6 +105,8 @@ def lesson_version(source: Path, for_teacher: bool) -> dict[str, Any]:
     book = json.loads(source.read_text("utf-8"))
     shown = [cell for cell in book["cells"] if REMOVED not in cell["metadata"].get("tags", [])]
     cells = [_clean(cell, f"{source.name}, cell {cell['id']}", for_teacher) for cell in shown]
+    if not for_teacher:
+        cells[0]["source"] += ["\n", "\n", _SOLUTIONS]
     metadata = {key: book["metadata"][key] for key in ("kernelspec", "language_info") if key in book["metadata"]}
     metadata[_STAMP] = {"lesson": source.stem, "cells": _digest({"cells": cells})}
     formats = {key: book[key] for key in ("nbformat", "nbformat_minor")}

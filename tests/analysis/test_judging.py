@@ -176,6 +176,21 @@ def test_judgements_of_other_texts_do_not_count(tiny, runs) -> None:
     assert changed.n_judged == 0 and changed.path.read_bytes() == before
 
 
+def test_a_judge_who_goes_on_elsewhere_is_no_other_judge(tiny, runs, tmp_path) -> None:
+    """A longer file of the same judge is added, whatever it changes; the shorter one then adds nothing."""
+    anna, elsewhere = judge(runs, tiny, 1, judge="anna"), tmp_path / "anna.jsonl"
+    anna.grade(2)
+    before = anna.path.read_bytes()
+    first = anna.pool.iloc[0][["query_id", "doc_id"]]
+    anna.record(*first, 0)
+    elsewhere.write_bytes(anna.path.read_bytes())
+    anna.path.write_bytes(before)
+    again = judge(runs, tiny, 1, judge="anna")
+    assert again.merge(elsewhere) == 1 and again.relevance_of(*first) == 0
+    elsewhere.write_bytes(before)
+    assert again.merge(elsewhere) == 0
+
+
 def test_files_of_two_judges_merge(tiny, runs, tmp_path) -> None:
     """Each line once, into the file of its judge; what is there stays."""
     anna, ben = (judge(runs, tiny, 1, judge=name) for name in ("anna", "ben"))
@@ -192,6 +207,13 @@ def test_files_of_two_judges_merge(tiny, runs, tmp_path) -> None:
         anna.qrels(["bem"])
     with pytest.raises(MirblabError, match="is no file"):
         anna.merge(tmp_path / "absent.jsonl")
+    own = anna.path.read_bytes()
+    given.write_text(ben.path.read_text().replace('"ben"', '"anna"'))  # both called themselves the same
+    with pytest.raises(MirblabError, match="other grades of the judge 'anna' for 1 documents"):
+        anna.merge(given)
+    assert anna.path.read_bytes() == own
+    assert anna.merge(given, judge="carla") == 2
+    assert sorted(anna.judgements.judge) == ["anna", "anna", "ben", "ben", "carla", "carla"]
     given.write_text("nothing\n")
     with (
         pytest.warns(UserWarning, match="1 incomplete"),

@@ -347,11 +347,10 @@ def test_a_broken_mark_names_the_cell_and_the_line(source, said):
 
 
 def test_two_solutions_in_one_cell_both_go():
-    """And keep their indentation."""
+    """They keep their indentation; a value that the solution replaces is where to write."""
     source = f"a = ...\n{BEGIN}\na = 1\n{END}\nif a:\n    {BEGIN}\n    b = 2\n    {END}"
     assert without_solutions(source).splitlines() == [
-        "a = ...",
-        "...  # write here",
+        "a = ...  # write here",
         "if a:",
         "    ...  # write here",
     ]

@@ -148,6 +148,7 @@ def test_segments_read_each_other_and_no_other_pair(home: Path) -> None:
     pairs = [("ring field", "group"), ("ring field", " ".join(WORDS[:9])), ("", ""), (WORDS[3], WORDS[3])]
     together = model.predict(pairs)
     np.testing.assert_allclose(together, [model.predict([pair])[0] for pair in pairs], atol=1e-5)
+    np.testing.assert_allclose(model.predict(pairs), together, atol=1e-6)  # from the vectors that it has kept
     transformer, interaction, similarity = model
     apart = transformer(model.preprocess(pairs))
     joint = interaction(apart)

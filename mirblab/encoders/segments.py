@@ -50,7 +50,7 @@ class SegmentTransformer(Transformer):
 
     def train(self, mode: bool = True) -> SegmentTransformer:
         """Set the mode, and forget what was encoded if the weights may have changed."""
-        if mode or self.training:
+        if mode or self.training or "_known" not in vars(self):
             self._known = OrderedDict[bytes, torch.Tensor]()
         super().train(mode)
         return self

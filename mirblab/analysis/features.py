@@ -15,6 +15,7 @@ from mirblab.evaluation.significance import spearman_interval
 from mirblab.formula.in_text import is_formal
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
+_VARYING = 5  # queries that must differ from the commonest number, so that a correlation is not that of one query
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # For a text that is in no proof assistant's language: the first pattern that matches gives the language.
@@ -62,8 +63,8 @@ def associations(
     """Return Spearman's rank correlation of each numeric feature with each system's values, by collection.
 
     *values* are of one measure, *features* from `query_features`, with a column first_rank where it is known. Columns:
-    collection, system, feature, rho (-1 to 1), low, high (percentile bootstrap over queries), n_queries. Pairs in which
-    either side does not vary are left out.
+    collection, system, feature, rho (-1 to 1), low, high (percentile bootstrap over queries), n_queries. Pairs are left
+    out in which fewer than five queries (of fewer than ten: half) differ from the commonest number of either side.
 
     >>> ids = ["q1", "q2", "q3"]
     >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
@@ -81,10 +82,14 @@ def associations(
     for (collection, system), part in joined.groupby(["collection", "system"], sort=False, observed=True):
         for feature in [name for name in (*NUMBERS, "first_rank") if name in part]:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
-            if len(pair) > 2 and np.ptp(pair, axis=0).all():
+            if len(pair) > 2 and min(map(_n_uncommon, pair.T)) >= min(_VARYING, len(pair) // 2):
                 rho, low, high = spearman_interval(pair, level=level, n_resamples=n_resamples, seed=seed)
                 rows.append((collection, system, feature, rho, low, high, len(pair)))
     return pd.DataFrame(rows, columns=["collection", "system", "feature", "rho", "low", "high", "n_queries"])
+
+
+def _n_uncommon(numbers: np.ndarray) -> int:
+    return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max())
 
 
 def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n: int = 3) -> pd.DataFrame:

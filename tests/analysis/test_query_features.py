@@ -89,3 +89,14 @@ def test_wrong_features_and_several_measures_are_refused():
         assign_strata(values, features, "word")
     with pytest.raises(MirblabError, match="one measure at a time, found RR, AP"):
         associations(pd.concat([values, values.assign(measure="AP")]), features)
+
+
+def test_a_correlation_is_not_that_of_one_query():
+    """Of 205 queries 204 have the same number of relevant documents: nothing can be said."""
+    rng, ids = np.random.default_rng(0), [f"q{at}" for at in range(205)]
+    values = pd.DataFrame(
+        {"system": "s", "measure": "RR", "query_id": ids, "value": rng.random(205), "collection": "c"}
+    )
+    features = pd.DataFrame({"collection": "c", "query_id": ids, "words": rng.random(205)})
+    features = features.assign(formulas=0, formula_share=0, relevant=[0, *[2] * 204], overlap=[0.5] * 200 + [0.1] * 5)
+    assert associations(values, features).feature.tolist() == ["words", "overlap"]

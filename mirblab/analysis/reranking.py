@@ -138,7 +138,8 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     by_depth, by_weight = (parts.groupby(column).change.mean() for column in ("depth", "weight"))
     why = (
         f"The mean change is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and {by_depth.iloc[-1]:+.1f} "
-        f"at depth {by_depth.index[-1]}; {int(effects.better.sum())} queries gain and {int(effects.worse.sum())} lose."
+        f"at depth {by_depth.index[-1]}; summed over the settings, {int(effects.better.sum())} queries gain and "
+        f"{int(effects.worse.sum())} lose."
     )
     best = float(str(by_weight.idxmax()))
     alone = "the reranker's score alone" if best == 1 else f"{best:g} of the reranker's score and the first stage's"

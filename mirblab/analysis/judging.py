@@ -167,15 +167,16 @@ class Judging:
             target, theirs = _judgement_file(self.original, name), [row for row in records if row["judge"] == name]
             known = _read_records(target) if target.exists() else []
             added[target] = [record for record in theirs if record not in known]
-            self._check_same_judge(source, known, theirs)
+            if added[target]:
+                self._check_same_judge(source, known, theirs)
         for target, fresh in added.items():
             _append_records(target, fresh)
         self._read_own()
         return sum(map(len, added.values()))
 
     def _check_same_judge(self, source: Path, known: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
-        """Raise MirblabError where two files of one judge differ in grades and neither continues the other."""
-        if all(record in theirs for record in known) or all(record in known for record in theirs):
+        """Raise MirblabError where *theirs*, of the judge of *known*, has other grades and does not continue these."""
+        if all(record in theirs for record in known):
             return
         ours, others = (self._counting(records).set_index(_KEY).relevance for records in (known, theirs))
         both = pd.concat([ours, others], axis=1, join="inner")

@@ -145,11 +145,11 @@ def _cross_encode(
     doc_texts, query_texts = collection.texts, _instructed_queries(settings, collection)
     pairs = [(query_texts[query], doc_texts[doc]) for query, doc in zip(queries, docs, strict=True)]
     query_sizes, doc_sizes = ([len(text) for text in texts] for texts in (query_texts, doc_texts))
-    longest_first = np.lexsort((-np.take(query_sizes, queries), docs, -np.take(doc_sizes, docs))).tolist()
+    order = np.lexsort((-np.take(query_sizes, queries), docs, -np.take(doc_sizes, docs))).tolist()
     scores = np.empty(len(pairs), np.float32)
     with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
         for start in range(0, len(pairs), PAIR_BATCH):
-            batch = longest_first[start : start + PAIR_BATCH]
+            batch = order[start : start + PAIR_BATCH]
             scores[batch] = model.predict([pairs[index] for index in batch], batch_size=16, show_progress_bar=False)
             bar.update(len(batch))
     return scores

@@ -360,6 +360,8 @@ def test_work_is_never_overwritten_without_force(tmp_path):
     """Nothing is written at all when one file was edited; the second run over the same files is silent."""
     written = build.write_lessons(tmp_path, only=["01", "02"])
     assert [path.name[:2] for path in written] == ["01", "02"]
+    with pytest.raises(MirblabError, match="give one of the two"):
+        build.write_lessons(tmp_path, force=True, keep=True)
     assert build.write_lessons(tmp_path, only=["01", "02"]) == []
     book = json.loads(written[0].read_text("utf-8"))
     tagged(book, "exercise")[0]["source"] = ["def density(*given):\n", "    return 0.5"]

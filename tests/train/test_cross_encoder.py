@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tiny_training import WORDS, write_bert
 
 from mirblab import train
@@ -21,7 +22,8 @@ from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
 from mirblab.train.lists import gather_lists
 from mirblab.train.loop import read_log
-from mirblab.train.loss import list_loss
+from mirblab.train.loss import PairPasses, list_loss
+from mirblab.train.model import build_cross_encoder
 from mirblab.train.recipes import Recipe, recipe
 
 CHANGES = """
@@ -138,6 +140,16 @@ def test_a_cross_encoder_of_segments_begins_with_the_order_of_its_base(home: Pat
     queries, documents = base.vectors(collection.query_texts, role="query"), base.vectors(collection.texts)
     cosines = (queries[scored.query_id.cat.codes] * documents[scored.doc_id.cat.codes]).sum(1)
     np.testing.assert_allclose(scored.score, 10 * cosines, atol=1e-3)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "segments"])
+def test_scores_are_float32_while_the_layers_are_bfloat16(home: Path, pooling: str) -> None:
+    """Each of many made-up pairs has a score of its own; in bfloat16 many would share one."""
+    plan = recipe("mine", pooling=pooling)
+    model = build_cross_encoder(plan, encoder("tiny"))
+    pairs = [(" ".join(WORDS[:at]), WORDS[at]) for at in range(1, 9)]
+    scores = PairPasses(model, "mine", 2048, "bfloat16").vectors(pairs)
+    assert scores.dtype == torch.float32 and len(set(scores[:, 0].tolist())) == len(pairs)
 
 
 def test_segments_read_each_other_and_no_other_pair(home: Path) -> None:

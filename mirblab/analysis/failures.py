@@ -108,6 +108,8 @@ def outcome_gains(table: pd.DataFrame) -> pd.DataFrame:
 def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longest: int = 40) -> pd.DataFrame:
     """Return a table of `query_outcomes` with a column label for plots: the id of the query and its first words.
 
+    Where there are several *collections*, the name of the query's own one stands before its id.
+
     >>> from mirblab.sources.catalogue import load
     >>> c = load("mini-qa")
     >>> rows = pd.DataFrame({"collection": c.name, "query_id": c.query_ids[:1]})
@@ -116,7 +118,12 @@ def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longes
     """
     texts = {(c.name, str(q)): text for c in collections for q, text in zip(c.query_ids, c.query_texts, strict=True)}
     pairs = zip(table.collection.astype(str), table.query_id.astype(str), strict=True)
-    return table.assign(label=[f"{query}: {_begun(texts[collection, query], longest)}" for collection, query in pairs])
+    return table.assign(
+        label=[
+            f"{f'{name} ' if len(collections) > 1 else ''}{query}: {_begun(texts[name, query], longest)}"
+            for name, query in pairs
+        ]
+    )
 
 
 def _begun(text: str, longest: int) -> str:

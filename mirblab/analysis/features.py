@@ -12,7 +12,7 @@ from mirblab.analysis.partners import best_judged
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.data.collection import Collection
 from mirblab.evaluation.significance import spearman_interval
-from mirblab.formula.in_text import is_formal
+from mirblab.formula.in_text import FormulaReader, is_formal, split_at_formulas
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
 _VARYING = 5  # queries that must differ from the commonest number, so that a correlation is not that of one query
@@ -25,9 +25,10 @@ _LANGUAGES = (("LaTeX", _FORMULA), ("bare LaTeX", re.compile(r"\\[A-Za-z]+|[_^]\
 def query_features(collection: Collection) -> pd.DataFrame:
     """Return one row per query with features that may make it hard.
 
-    Columns: collection, query_id, words (separated by blanks), formulas (between dollars), formula_share (of the
-    characters, 0 to 1; 1 for a bare formula), relevant (documents judged so), overlap (share of the query's words of
-    two letters or more that its best judged document has, 0 to 1; NaN without one), language, field (the first tag).
+    Columns: collection, query_id, words (separated by blanks), formulas (between delimiters, or the whole text where a
+    collection's texts are formulas), formula_share (of the characters, 0 to 1), relevant (documents judged so), overlap
+    (share of the query's words of two letters or more that its best judged document has, 0 to 1; NaN without one),
+    language, field (the first tag).
 
     >>> from mirblab.sources.catalogue import load
     >>> query_features(load("mini-hol")).language.value_counts().idxmax()
@@ -36,14 +37,18 @@ def query_features(collection: Collection) -> pd.DataFrame:
     first = best_judged(collection)
     best = dict(zip(first.query_id.astype("str"), first.doc_id.astype("str"), strict=True))
     tags = collection.queries["tags"] if "tags" in collection.queries else [None] * len(collection.queries)
+    reader = FormulaReader.of(collection, "query")
     rows = []
     for query_id, text, query_tags in zip(collection.query_ids, collection.query_texts, tags, strict=True):
-        language_name = language(text)
-        formulas = _FORMULA.findall(text)
-        share = 1.0 if language_name == "bare LaTeX" else sum(map(len, formulas)) / max(len(text), 1)
+        is_formula = reader.is_bare and reader.formulas(text) == [text]
+        parts = [text] if reader.language else ["", text, ""] if is_formula else split_at_formulas(text)
+        n_prose = sum(map(len, parts[::2]))
+        language_name = "bare LaTeX" if is_formula else language(text)
         overlap = _overlap(text, collection.document(best[query_id])) if query_id in best else np.nan
         field = query_tags[0] if query_tags else ""
-        rows.append((query_id, len(text.split()), len(formulas), share, overlap, language_name, field))
+        share = 1 - n_prose / max(len(text), 1)
+        row = (query_id, len(text.split()), len(parts) // 2, share, overlap, language_name, field)
+        rows.append(row)
     names = ["query_id", "words", "formulas", "formula_share", "overlap", "language", "field"]
     features = pd.DataFrame(rows, columns=names)
     judged = collection.relevant

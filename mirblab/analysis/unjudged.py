@@ -37,9 +37,11 @@ def hide_judgements(
 ) -> pd.DataFrame:
     """Return each system's mean of each measure while a growing share of the judgements is hidden.
 
-    Columns: collection, system, measure, share (hidden), seed, value, tau: Kendall's rank correlation between the order
-    of the systems now and that with all judgements (NaN with a single system). A measure that is robust against missing
-    judgements keeps values and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
+    Columns: collection, system, measure, share (asked for), hidden (share of all judgements that is hidden, smaller
+    than what was asked for where queries have few judgements, because one relevant one is kept), seed, value, tau:
+    Kendall's rank correlation between the order of the systems now and that with all judgements (NaN with a single
+    system, and where all systems have the same value). A measure that is robust against missing judgements keeps values
+    and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -55,11 +57,13 @@ def hide_judgements(
         for seed in seeds if share else seeds[:1]:
             with warnings.catch_warnings():  # queries lose their relevant documents because they are hidden
                 warnings.simplefilter("ignore", measures.QueryWarning)
-                means = _means(runs, drop_judgements(collection.qrels, share, seed), wanted, level)
+                left = drop_judgements(collection.qrels, share, seed)
+                means = _means(runs, left, wanted, level)
             taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
-            parts.append(means.assign(share=share, seed=seed, tau=means.measure.map(taus)))
+            hidden = 1 - len(left) / len(collection.qrels)
+            parts.append(means.assign(share=share, hidden=hidden, seed=seed, tau=means.measure.map(taus)))
     table = pd.concat(parts, ignore_index=True).assign(collection=collection.name)
-    return table[["collection", "system", "measure", "share", "seed", "value", "tau"]]
+    return table[["collection", "system", "measure", "share", "hidden", "seed", "value", "tau"]]
 
 
 def _means(runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, wanted: Sequence[str], level: int) -> pd.DataFrame:

@@ -37,7 +37,7 @@ _DPI = 200
 NEW_AXES: Any = None  # the default of a plot's *ax*: `draw_styled` makes new axes
 PlotFunction = TypeVar("PlotFunction", bound=Callable[..., "Axes"])
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
-# Systems get colours in this order, then the next marker, so that no two look alike; append only.
+# Systems get colours and markers in this order, the next of each, so that no two look alike; append only.
 _KNOWN = (
     "bm25", "minilm", "bm25+minilm", "bm25>maxsim", "minilm>maxsim", "bm25-okapi", "bm25-mirb",
     "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5", "gte-qwen2-1.5b-instruct", "e5-mistral-7b-instruct",
@@ -198,12 +198,8 @@ def system_style(system: str) -> tuple[str, str]:
     ('#0072B2', 'o')
     """
     name = str(system).lower()
-    if name in _KNOWN:
-        place, first = _KNOWN.index(name), 0
-    else:
-        place, first = zlib.crc32(name.encode()), 3
-    marker = place // len(PALETTE) % (len(_MARKERS) - first)
-    return PALETTE[place % len(PALETTE)], _MARKERS[first + marker]
+    place = _KNOWN.index(name) if name in _KNOWN else zlib.crc32(name.encode())
+    return PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
 
 
 def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:

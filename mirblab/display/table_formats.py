@@ -125,6 +125,10 @@ class Table:
         marked = [(part, mark_imported(part, self.others)) for part in parts]
         return [self.labels.get(part, part) if shown == part else shown for part, shown in marked]
 
+    def corner(self) -> str:
+        """Return the head of the rows' names, "" where they have none."""
+        return str(self.frame.index.name or "")
+
     def is_number(self) -> list[bool]:
         """Return for each column whether it is numeric, and so aligned to the right."""
         types = pd.api.types
@@ -161,7 +165,7 @@ class Table:
         shown = self.laid_out()
         heads = [": ".join(part for part in shown._shown(name) if part) for name in shown.frame.columns]
         rules = ["---", *("---:" if number else "---" for number in shown.is_number())]
-        lines = [["", *map(escape_markdown, heads)], rules]
+        lines = [list(map(escape_markdown, (shown.corner(), *heads))), rules]
         lines += [[escape_markdown(name), *map(markdown_cell, cells)] for name, cells in shown.rows()]
         body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         parts = [escape_markdown(self.caption, bool(self.maths)), body, *map(escape_markdown, self.notes)]
@@ -291,7 +295,7 @@ def table_element(
     groups, names = table.header()
     numbers = table.is_number()
     caption = f"<caption>{_caption(table)}</caption>\n" if has_caption and table.caption.strip() else ""
-    corner = _head_cell(str(table.frame.index.name or ""), False) if has_names else ""
+    corner = _head_cell(table.corner(), False) if has_names else ""
     top = "".join(f'<th scope="colgroup" colspan="{width}">{plain_html(group)}</th>' for group, width in groups)
     above = f"<tr>{'<td></td>' if has_names else ''}{top}</tr>\n" if groups else ""
     heads = "".join(map(_head_cell, names, numbers))
@@ -352,7 +356,8 @@ def _column_widths(table: Table) -> list[int]:
         [len(cell.text) + len(cell.sign) + len(cell.beside) + bool(cell.beside) for cell in row] for _, row in rows
     ]
     widths = [max(column) for column in zip(heads, *cells, strict=True)]
-    return [max((len(name) for name, _ in rows), default=0), *(_GAP + width for width in widths)]
+    names_width = max([len(table.corner()), *(len(name) for name, _ in rows)])
+    return [names_width, *(_GAP + width for width in widths)]
 
 
 def _paragraphs(table: Table) -> list[int]:
@@ -403,7 +408,7 @@ def _tabular(table: Table) -> list[str]:
     )
     n_lines = max(_LINES // max(len(table.frame), 1), 2)
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *(_latex_groups(groups) if groups else [])]
-    lines += [" & ".join(["", *heads]) + r" \\", r"\midrule"]
+    lines += [" & ".join([escape_latex(table.corner()), *heads]) + r" \\", r"\midrule"]
     group, is_grouped = "", table.frame.index.nlevels > 1
     for place, (name, (shown, cells)) in enumerate(zip(table.frame.index, table.rows(), strict=True)):
         if is_grouped:

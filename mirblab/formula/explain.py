@@ -131,7 +131,8 @@ def _type(label: str) -> str:
 
 
 def _is_name(label: str) -> bool:
-    return label.startswith("V!") or (len(label) > 1 and label[0] == "?")
+    is_variable = label.startswith("V!") and label[2:3] != "′"
+    return is_variable or (len(label) > 1 and label[0] == "?")
 
 
 def _nested_text(tree: Tree, first: int, last: int) -> str:

@@ -27,7 +27,7 @@ _DOTTED = r"(?=.*[∀∃λ→↔ℕℤℚℝℂ∈∧∨¬≤≥≠∑∏⊆⟶�
 # The first that is found names the language.
 _LANGUAGES = (
     ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal|^\w+: (?:shows|assumes|fixes) ")),
-    ("HOL", re.compile(rf"(?:{_PROVED}|{_NAMED})(?:[!?~A-Za-z]|\(\S)|{_QUANTIFIED}")),
+    ("HOL", re.compile(rf"(?:{_PROVED}|{_NAMED})(?:[!?~A-Za-z]|[({{]\S|&\d|\d+ [A-Z]{{2}})|{_QUANTIFIED}")),
     ("Metamath", re.compile(rf"=> \|- |{_PROVED}")),
     ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
     ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),

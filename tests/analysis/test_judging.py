@@ -241,7 +241,7 @@ def test_new_judgements_change_values_and_fingerprint(tiny, runs) -> None:
     assert frame.loc[("one", "RR")].tolist() == [0.5, 0.75, 0.25]  # ranks 2 and 2, then 1 and 2
     assert frame.loc[("two", "RR")].tolist() == [1.0, 1.0, 0.0]
     assert frame.loc[("one", "Judged@1")].tolist() == [0.0, 1.0, 1.0]
-    assert judging.changes("RR").notes == ["The order of the systems stays the same by every measure."]
+    assert judging.changes("RR").notes == ["The order of the systems by RR stays the same."]
     added = judging.collection()
     assert len(added.qrels) == len(tiny.qrels) + 2 == 5 and added.fingerprint != tiny.fingerprint
     assert added.qrels.dtypes.equals(tiny.qrels.dtypes) and added.candidates is tiny.candidates

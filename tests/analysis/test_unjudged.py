@@ -68,6 +68,15 @@ def test_tau_is_scipy_s():
     assert found[found.share == 0.5].tau.unique().tolist() == [expected]
 
 
+def test_what_is_hidden_is_counted():
+    """Queries of mini-qa have few judgements, of which a relevant one is kept, so that 90 % cannot be hidden."""
+    c = catalogue.load("mini-qa")
+    found = hide_judgements([systems.system("bm25").search(c)], c, ["AP"], shares=(0.0, 0.9), seeds=(0, 1))
+    left = [len(drop_judgements(c.qrels, 0.9, seed)) for seed in (0, 1)]
+    assert found.hidden.tolist() == [0.0, *(1 - n / len(c.qrels) for n in left)]
+    assert 0.5 < found.hidden.max() < 0.8
+
+
 def test_a_share_outside_0_to_1_is_refused():
     """A percentage, for instance."""
     with pytest.raises(MirblabError, match="between 0 and 1, found 50"):

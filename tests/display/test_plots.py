@@ -364,11 +364,12 @@ def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: 
 def test_a_reliability_diagram_has_a_line_for_each_system():
     """A panel per collection, a point per bin with its interval, and the diagonal."""
     rows = [
-        ("one", "bm25", 0.85, 0.5, 0.2, 0.8),
-        ("one", "bm25", 0.95, 1.0, 0.6, 1.0),
-        ("two", "minilm", 0.5, 0, 0, 0.3),
+        ("one", "bm25", 0.85, 20, 0.5, 0.2, 0.8),
+        ("one", "bm25", 0.95, 10, 1.0, 0.6, 1.0),
+        ("one", "bm25", 0.99, 9, 0.0, 0.0, 0.3),  # too few to be drawn
+        ("two", "minilm", 0.5, 30, 0, 0, 0.3),
     ]
-    table = pd.DataFrame(rows, columns=["collection", "system", "score", "share", "low", "high"])
+    table = pd.DataFrame(rows, columns=["collection", "system", "score", "n", "share", "low", "high"])
     first, second = plots.reliability(table)
     assert [panel.get_title("left") for panel in (first, second)] == ["one", "two"]
     diagonal, line = first.lines

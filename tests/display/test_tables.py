@@ -277,7 +277,7 @@ def test_latex_is_golden() -> None:
         r"\label{tab:x}",
         r"\begin{tabular}{lr}",
         r"\toprule",
-        r" & c\&1 \\",
+        r"system & c\&1 \\",
         r"\midrule",
         r"bm25\_a & \underline{37.50} \\",
         r"x\textgreater{}y & \textbf{75.00} \\",

@@ -336,6 +336,7 @@ def test_the_same_formula_is_explained_wholly_and_a_renamed_one_names_the_names(
     assert set(same.query_nodes.values()) == {1.0} and same.renamed == [] and same.score == 1
     assert other.renamed == [("x", "y"), ("n", "m")] and 0 < other.score < 1
     assert explain_match("x", "\\prod", index).tokens.empty
+    assert explain_match("f^n = 0", "c' = f'(c)", index).renamed == [("f", "c")]  # a prime is no variable
 
 
 def test_trees_and_latex_ask_the_same_question():

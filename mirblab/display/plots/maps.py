@@ -85,6 +85,7 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
     scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
     _lines(table[table.kind != distractor], ax, scale)
+    any_hollow = "region" in table and any(hollow for _, hollow in region_colours(table.region).values())
     if "region" in table:
         for region, (colour, hollow) in region_colours(table.region).items():
             _points(table[table.region == region], ax, colour, hollow, distractor, scale)
@@ -101,8 +102,9 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     ax.spines[:].set_color("#CCCCCC")
     ax.set_title(_panel_title(table, alone), fontsize=9 if alone else 8.5)
     if alone:
-        ax.set_xlabel("only neighbourhoods are meaningful; the axes have no unit",
-                      fontsize=8, color=GREY)  # fmt: skip
+        told = ["only neighbourhoods are meaningful", "the axes have no unit"]
+        told += ["hollow: another region than the filled ones of its colour"] if any_hollow else []
+        ax.set_xlabel("; ".join(told), fontsize=8, color=GREY)
     return ax
 
 

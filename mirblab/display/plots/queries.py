@@ -85,7 +85,9 @@ def value_scatter(
         f"{names[1]}: better on {better:,}, equal on {len(table) - better - worse:,}, worse on {worse:,} queries"
     )
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.set_xlabel(f"{value_axis_label(measure)}\n{names[0]}")
+    most = int(dots["count"].max()) if len(dots) else 1
+    sizes = f"\nlarger: several queries, {most:,} in the largest" if most > 1 else ""
+    ax.set_xlabel(f"{value_axis_label(measure)}\n{names[0]}{sizes}")
     ax.set_ylabel(f"{names[1]}\n{value_axis_label(measure)}")
     legend_beside(ax)
     return ax

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
+_FEW_PAIRS = 10  # of a score; fewer are not drawn
 _LETTERS = 28  # of a label that fits one panel
 _FEATURE_LETTERS = 64
 
@@ -117,7 +118,7 @@ def _draw_intervals(
     for row, (low, centre, high, style) in enumerate(zip(table.low, table[middle], table.high, styles, strict=True)):
         colour, marker, is_filled = style
         ax.plot([low, high], [row, row], color=colour, linewidth=2, solid_capstyle="butt")
-        ax.plot(centre, row, marker=marker, color=colour, markersize=7, markeredgewidth=1.6, linestyle="none",
+        ax.plot(centre, row, marker=marker, color=colour, markersize=5, markeredgewidth=1.4, linestyle="none",
                 markerfacecolor=colour if is_filled else "white", clip_on=False)  # fmt: skip
     ax.set_yticks(range(len(table)), [str(name) for name in names])
     ax.set_ylim(len(table) - 0.5, -0.5)
@@ -341,19 +342,21 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
 def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> list[Axes]:
     """Draw the share of pairs that were judged equivalent against their score, a line per system; return the axes.
 
-    *table* is from `calibrate_pairs`: collection, system, score, share, low, high. There is a panel per collection; on
-    the dotted diagonal a score is the share. *ax*: one axes per collection.
+    *table* is from `calibrate_pairs`: collection, system, score, n, share, low, high. There is a panel per collection;
+    on the dotted diagonal a score is the share. Fewer than ten pairs are not drawn, since their interval fills the
+    panel. *ax*: one axes per collection.
 
-    >>> row = {"collection": "c", "system": "bm25", "score": 0.85, "share": 0.7, "low": 0.4, "high": 0.9}
+    >>> row = {"collection": "c", "system": "bm25", "score": 0.85, "n": 20, "share": 0.7, "low": 0.4, "high": 0.9}
     >>> reliability(pd.DataFrame([row]))[0].get_xlabel()
     'mean score of the pairs, 0 to 1'
     """
-    require_columns(table, "collection", "system", "score", "share", "low", "high")
+    require_columns(table, "collection", "system", "score", "n", "share", "low", "high")
     panels, lines = _panels(table, "collection", ax, 3.4, True), dict[str, Any]()
     with figure_style():
         for panel, rows in panels:
             panel.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
             for name, part in _groups(rows, "system"):
+                part = part[part.n >= _FEW_PAIRS]
                 colour, marker = system_style(name)
                 ends = np.maximum([part.share - part.low, part.high - part.share], 0)
                 lines[name] = panel.errorbar(
@@ -460,16 +463,16 @@ def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Ax
 def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", measure: str = "value") -> Axes:
     """Draw a value while judgements are hidden: the mean over seeds, with the range of the seeds shaded.
 
-    *table* is from `unjudged.hide_judgements`, one collection and measure: system, share, seed and the column *value*.
+    *table* is from `unjudged.hide_judgements`, one collection and measure: system, hidden, seed and the column *value*.
 
     >>> rows = [("bm25", 0.0, 0, 0.5), ("bm25", 0.5, 0, 0.3), ("bm25", 0.5, 1, 0.4)]
-    >>> decay(pd.DataFrame(rows, columns=["system", "share", "seed", "value"])).lines[0].get_ydata().tolist()
+    >>> decay(pd.DataFrame(rows, columns=["system", "hidden", "seed", "value"])).lines[0].get_ydata().tolist()
     [0.5, 0.35]
     """
-    require_columns(table, "system", "share", "seed", value)
+    require_columns(table, "system", "hidden", "seed", value)
     import seaborn as sns
 
-    drawn = table.assign(system=table.system.astype(str), hidden=100 * table.share)
+    drawn = table.assign(system=table.system.astype(str), hidden=100 * table.hidden)
     styles = {system: system_style(system) for system in drawn.system.unique()}
     colours, markers = ({system: style[part] for system, style in styles.items()} for part in (0, 1))
     sns.lineplot(drawn, x="hidden", y=value, hue="system", palette=colours, style="system", markers=markers,
@@ -508,10 +511,10 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
         for system, rows in _groups(table, "system"):
             colour, marker = system_style(system) if system else (PALETTE[0], "o")
             losses, reached = rows.dropna(subset="loss"), rows.dropna(subset=measure)
-            axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.25, markersize=3)
+            axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.4, markersize=4)
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=system)
             axes[1].plot(reached.step, reached[measure], color=colour, marker=marker, label=system)
-        axes[0].set_ylabel("loss, lower is better")
+        axes[0].set_ylabel("loss (dots: single steps),\nlower is better")
         axes[1].set_ylabel(fill(value_axis_label(f"held-out {measure}"), 26))
         for panel in axes:
             panel.set_xlabel("step")

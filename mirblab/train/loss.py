@@ -238,13 +238,13 @@ class PairPasses(Passes):
         device = self.model.device
         features = self.model.preprocess([strings[position] for position in batch])
         moved = {name: value.to(device) if hasattr(value, "to") else value for name, value in features.items()}
-        transformer, *layers, last = self.model
+        *layers, last = self.model
+        output: Any = moved
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.precision != "float32"):
-            output = transformer(moved)
-            # Scores of similar documents differ by less than a step of bfloat16.
-            output[local.TOKENS] = output[local.TOKENS].float()
             for module in layers:
                 output = module(output)
+                # Scores of similar documents differ by less than a step of bfloat16.
+                output[local.TOKENS] = output[local.TOKENS].float()
         return last(output)["scores"]
 
 

@@ -16,6 +16,7 @@ from tiny_training import WORDS, write_bert
 from mirblab import train
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.encoders import segments
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
@@ -143,12 +144,21 @@ def test_a_cross_encoder_of_segments_begins_with_the_order_of_its_base(home: Pat
 
 
 @pytest.mark.parametrize("pooling", ["mean", "segments"])
-def test_scores_are_float32_while_the_layers_are_bfloat16(home: Path, pooling: str) -> None:
-    """Each of many made-up pairs has a score of its own; in bfloat16 many would share one."""
+@pytest.mark.parametrize("is_training", [True, False])
+def test_scores_are_float32_while_the_layers_are_bfloat16(
+    home: Path, pooling: str, is_training: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of many made-up pairs has a score of its own; in bfloat16 many would share one.
+
+    Layers of an even number of heads return bfloat16 from torch's fast path, which is taken in evaluation.
+    """
+    monkeypatch.setattr(segments, "_HEAD", 8)
     plan = recipe("mine", pooling=pooling)
     model = build_cross_encoder(plan, encoder("tiny"))
+    model.train(is_training)
     pairs = [(" ".join(WORDS[:at]), WORDS[at]) for at in range(1, 9)]
-    scores = PairPasses(model, "mine", 2048, "bfloat16").vectors(pairs)
+    with torch.set_grad_enabled(is_training):
+        scores = PairPasses(model, "mine", 2048, "bfloat16").vectors(pairs)
     assert scores.dtype == torch.float32 and len(set(scores[:, 0].tolist())) == len(pairs)
 
 

@@ -342,7 +342,11 @@ def folder_digest(folder: Path) -> str:
 
 
 def describe_folder(folder: Path) -> dict[str, Any]:
-    """Return the registry fields of a sentence-transformers *folder*, read from its configuration files."""
+    """Return the registry fields of a sentence-transformers *folder*, read from its configuration files.
+
+    A collection's instruction stands before a query only where the folder's own prompt has `{instruction}`, as it has
+    for a model that was trained here from a base with such a prompt.
+    """
     if not (folder / _WEIGHTS).is_file():
         raise MirblabError(f"{folder} holds no {_WEIGHTS}; a sentence-transformers folder needs it")
     return copy.deepcopy(_describe(folder, folder_digest(folder)))
@@ -367,8 +371,6 @@ def _describe(folder: Path, digest: str) -> dict[str, Any]:
     is_sparse = wide.get("model_type") == "SparseEncoder"
     poolings = {str(_read(path).get("pooling_strategy")) for path in folder.glob("*SpladePooling/config.json")}
     dimensions = model.get("vocab_size") if is_sparse else dimensions
-    prompts = dict(wide.get("prompts") or {})
-    prompts = {"document": ""} | prompts | {"query": prompts.get("query", "") + "{instruction}"}
     return {
         "id": folder.name,
         "revision": digest,
@@ -377,7 +379,7 @@ def _describe(folder: Path, digest: str) -> dict[str, Any]:
         "normalise": "Normalize" in kinds,
         "dtype": "float32",
         "dimensions": dimensions,
-        "prompts": prompts,
+        "prompts": {"query": "", "document": ""} | dict(wide.get("prompts") or {}),
     } | ({"sparse": True, "pooling": "+".join(sorted(poolings)) or "none"} if is_sparse else {})
 
 

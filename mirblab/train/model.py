@@ -36,9 +36,19 @@ def training_device() -> str:
 
 
 def build_model(recipe: Recipe, base: Encoder) -> Any:
-    """Return a new model of *recipe* from *base*, ready to be trained; LoRA's weights depend on the recipe's seed."""
+    """Return a new model of *recipe* from *base*, ready to be trained; LoRA's weights depend on the recipe's seed.
+
+    It keeps the prompts of its base, with which it is trained. MirblabError for a recipe with an instruction whose base
+    has no place for one.
+    """
     import torch
 
+    prompts = base.entry["prompts"]
+    if recipe.instruction and "{instruction}" not in str(prompts.get("query")):
+        raise MirblabError(
+            f"recipe '{recipe.name}' has an instruction, and the query prompt of its base {base.name} has no "
+            "{instruction}, so that it would not be read; register the base with a prompt that has it, or leave it out"
+        )
     numbers = {"dtype": "float32" if recipe.is_static else recipe.weights}
     model = local.load_anew(base.name, base.entry | numbers, base.folder)
     if recipe.is_static:
@@ -60,6 +70,8 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
         enable = getattr(whole, "activation_checkpointing_enable", None) or whole.gradient_checkpointing_enable
         enable({"use_reentrant": False})
     model.max_seq_length = recipe.max_length
+    if any(prompts.values()):
+        model.prompts = dict(prompts)
     return model
 
 

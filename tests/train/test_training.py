@@ -284,6 +284,18 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> N
     assert logs[0].RR.dropna().iloc[-1] != logs[1].RR.dropna().iloc[-1]
 
 
+def test_a_trained_model_has_the_prompts_of_its_base(home: Path) -> None:
+    """An instruction stands before a query only where the base was made for one, and an unread one is refused."""
+    with pytest.raises(MirblabError, match=r"query prompt of its base tiny has no \{instruction\}"):
+        train.train("mine", made_up_views(), instruction="Find it.", out="other")
+    plain = train.train("mine", made_up_views(), out="plain")
+    assert encoder(plain).strings(["a"], "query", "Find it.") == ["a"]
+    entries = home / "registry" / "encoders.toml"
+    entries.write_text(entries.read_text().replace('query = ""', 'query = "do {instruction} : "', 1))
+    made = train.train("mine", made_up_views(), instruction="Find it.", out="told")
+    assert encoder(made).strings(["a"], "query", "Find it.") == ["do Find it. : a"]
+
+
 def test_dropout_can_be_left_out(home: Path) -> None:
     """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
     from mirblab.train.model import build_model

@@ -131,9 +131,15 @@ def gather_lists(recipe: Recipe) -> RankingLists:
 
     A query, and a document, that at least nearly equals (`near`) a query of another split than the one trained on, of
     the recipe's collections and of those in `apart`, is left out. Raises MirblabError for a collection without a split
-    to train on, and if fewer queries than one batch have a relevant document and enough others.
+    to train on, for an `instructed` recipe where a collection has no instruction, and if fewer queries than one batch
+    have a relevant document and enough others.
     """
     sources = [_training_collection(recipe, name) for name in recipe.collections]
+    if recipe.instructed and (without := [source.name for source in sources if not source.card.instruction]):
+        raise MirblabError(
+            f"recipe '{recipe.name}' learns from queries with the instructions of their collections, and there is none "
+            f"in the card of {', '.join(without)}; write `instruction` into its card.toml, or set instructed=false"
+        )
     trained = {(source.name, source.split) for source in sources}
     apart = _evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
     queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[list[str]]()
@@ -222,7 +228,7 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
     rows_of = judged.groupby(judged.query_id.cat.codes.to_numpy()).indices
     judged_docs, grades = judged.doc_id.cat.codes.to_numpy(), judged.relevance.to_numpy()
     tagged = _tags(recipe, collection) if recipe.negatives == "tags" else None
-    prefix = f"{collection.card.instruction} " if recipe.instructed and collection.card.instruction else ""
+    prefix = f"{collection.card.instruction} " if recipe.instructed else ""
     queries, empty = list[RankedQuery](), np.array([not text for text in collection.texts])
     for place, text in enumerate(collection.query_texts):
         rows = rows_of.get(place, np.empty(0, np.intp))

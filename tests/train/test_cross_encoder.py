@@ -253,6 +253,10 @@ def test_a_list_has_its_relevant_document_first_and_no_near_duplicate(home: Path
     assert (deep[:, 1:] == 0).all() and (first[:, 1:] > 0).any()
     instructed = gather_lists(recipe("mine", instructed=True))
     assert instructed.queries[0].text == "Find the text. " + material.queries[0].text
+    card = home / "data" / "made-up" / "card.toml"
+    card.write_text(card.read_text().replace('instruction = "Find the text."', ""))
+    with pytest.raises(MirblabError, match="none in the card of made-up"):
+        gather_lists(recipe("mine", instructed=True))
 
 
 def test_negatives_are_below_the_margin(home: Path) -> None:

@@ -62,3 +62,4 @@ from .searching.similarity import precision_of_pairs as precision_of_pairs
 from .topics import TOPIC_LABELS as TOPIC_LABELS
 from .topics import topic_labels as topic_labels
 from .unjudged import hide_judgements as hide_judgements
+from .unjudged import random_order_means as random_order_means

@@ -197,7 +197,8 @@ def contrast_groups(
     """Return how the queries of a *group*, bool (n_queries,), differ from the others of the same collections.
 
     *features* is from `query_features` or `outcome_features`; each frequent language or field is a feature of its own.
-    Columns: feature, group and others (medians, or shares of a language or field), chance (0 to 1, that a query of the
+    Columns: feature, group and others (medians, or shares of a language or field, as a mean over the
+    collections), chance (0 to 1, that a query of the
     group has more of it than another one of its collection, ties by half; 0.5 is no difference; Mann & Whitney 1947),
     low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two sided, labels permuted within each
     collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others. Smallest p first. Empty where the
@@ -248,8 +249,10 @@ def _parts(column: np.ndarray, inside: np.ndarray, collections: np.ndarray) -> I
 
 
 def _middles(parts: list[Part], is_share: bool) -> tuple[float, float]:
-    sides = (np.concatenate([numbers[marks == side] for numbers, _, marks in parts]) for side in (True, False))
-    inside, outside = (float(np.mean(side) if is_share else np.median(side)) for side in sides)
+    middle = np.mean if is_share else np.median
+    inside, outside = (
+        float(np.mean([middle(own[marks == side]) for own, _, marks in parts])) for side in (True, False)
+    )
     return inside, outside
 
 

@@ -175,7 +175,7 @@ def _notes(intervals: pd.DataFrame) -> list[str]:
     pairs = each or ", ".join(f"{name} {number:,}" for name, number in counts.items())
     notes = [
         f"Pairs: {pairs}; both statements look for their partner.",
-        "In brackets: bootstrap interval of the mean over resampled pairs.",
+        "In brackets: 95 % bootstrap interval of the mean over resampled pairs.",
         "Recall in percent, MRR from 0 to 1; mean rank: lower is better.",
     ]
     if intervals.system.nunique() > 1:

@@ -130,16 +130,17 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     """
     p = significance.holm(effects.p)
     lower, higher = (p < alpha) & (effects.change < 0), (p < alpha) & (effects.change > 0)
+    over = f" of {', '.join(map(str, effects.system.unique()))}" if "system" in effects else ""
     when = (
-        f"Reranking lowers the value significantly in {int(lower.sum())} of {len(effects)} settings and raises it "
-        f"significantly in {int(higher.sum())} (Holm, p < {alpha:g})."
+        f"Reranking{over} lowers the value significantly in {int(lower.sum())} of {len(effects)} settings and raises "
+        f"it significantly in {int(higher.sum())} (Holm, p < {alpha:g})."
     )
     parts = effects.assign(change=100 * effects.change)
     by_depth, by_weight = (parts.groupby(column).change.mean() for column in ("depth", "weight"))
     why = (
         f"The mean change is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and {by_depth.iloc[-1]:+.1f} "
-        f"at depth {by_depth.index[-1]}; summed over the settings, {int(effects.better.sum())} queries gain and "
-        f"{int(effects.worse.sum())} lose."
+        f"at depth {by_depth.index[-1]}; of the pairs of a query and a setting, {int(effects.better.sum())} gain "
+        f"and {int(effects.worse.sum())} lose."
     )
     best = float(str(by_weight.idxmax()))
     alone = "the reranker's score alone" if best == 1 else f"{best:g} of the reranker's score and the first stage's"

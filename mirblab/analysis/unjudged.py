@@ -28,6 +28,28 @@ def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0) -> pd.Data
     return qrels[kept].reset_index(drop=True)
 
 
+def random_order_means(
+    collection: Collection, wanted: Sequence[str], *, n_draws: int = 20, seed: int = 0
+) -> pd.DataFrame:
+    """Return the mean value of each measure for random orders of each query's judged documents.
+
+    It is the chance level of measures that use judged documents alone, and of all measures where a query may return
+    only those. Columns: collection, measure, value. Measures are as those of `evaluate_from_grades`.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> round(float(random_order_means(load("mini-wfb"), ["nDCG@10"]).value[0]), 2)
+    0.81
+    """
+    rng, qrels = np.random.default_rng(seed), collection.qrels
+    draws = [
+        measures.evaluate_from_grades(
+            qrels[["query_id", "doc_id"]].assign(score=rng.permutation(len(qrels)).astype(float)), collection, wanted
+        )
+        for _ in range(n_draws)
+    ]
+    return pd.concat(draws).groupby(["collection", "measure"], sort=False, observed=True).value.mean().reset_index()
+
+
 def hide_judgements(
     runs: Sequence[pd.DataFrame],
     collection: Collection,

@@ -246,7 +246,7 @@ def interval_table(
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
     texts = [[format_interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
              for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
-    notes = [*_query_notes(values, names), "In brackets: bootstrap interval of the mean over resampled queries."]
+    notes = [*_query_notes(values, names), "In brackets: 95 % bootstrap interval of the mean over resampled queries."]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
     shown.beside = pd.DataFrame(texts, index=frame.index, columns=frame.columns)

@@ -630,10 +630,12 @@ def _sentence(rows: pd.DataFrame) -> str:
         order = "higher" if row.difference > 0 else "lower"
         sign = "" if row.significant else "not "
         column, corrected = decisive_p(rows)
+        is_alone = column != "p" and "(1 comparison)" in str(row.get("family"))
+        corrected = "" if is_alone else f" {corrected}"
         p = "p < 0.001" if row[column] < 0.001 else f"p = {row[column]:.3f}"
         return (
             f"{a} has a {order} {measure} than {b}, by {abs(row.difference):.3f} on average; the difference is "
-            f"{sign}significant ({p} {corrected})."
+            f"{sign}significant ({p}{corrected})."
         )
     higher = (rows.significant & (rows.difference > 0)).sum()
     lower = (rows.significant & (rows.difference < 0)).sum()

@@ -98,7 +98,9 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     ]
     when, why, advice = describe_reranking(pd.DataFrame(rows))
     assert "significantly in 1 of 3 settings and raises it significantly in 0" in when
-    assert "-15.0 points at depth 5 and +2.0 at depth 10; summed over the settings, 3 queries gain and 6 lose" in why
+    assert (
+        "-15.0 points at depth 5 and +2.0 at depth 10; of the pairs of a query and a setting, 3 gain and 6 lose" in why
+    )
     assert advice.startswith("Use 0.3 of the reranker's score and the first stage's: +2.0 points")
     worse = pd.DataFrame(rows[:2])
     assert describe_reranking(worse)[2] == "Do not rerank with these models: no weight raises the mean."

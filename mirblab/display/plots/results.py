@@ -308,7 +308,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
 
     >>> points = pd.DataFrame({"collection": "c", "measure": "RR", "weight": [0.1, 0.9], "value": [0.4, 0.6]})
     >>> curve(points.assign(held_out=0.5), x="weight")[0].get_legend_handles_labels()[1]
-    ['every query sees the setting', 'held-out queries, chosen without them']
+    ['one setting for all queries', 'held-out queries, chosen without them']
     """
     import seaborn as sns
 
@@ -317,7 +317,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     with figure_style():
         for panel, rows in panels:
             sns.lineplot(rows, x=x, y="value", estimator=None, color=PALETTE[0], marker="o", markeredgecolor=PALETTE[0],
-                         label="every query sees the setting", legend=False, ax=panel)  # fmt: skip
+                         label="one setting for all queries", legend=False, ax=panel)  # fmt: skip
             if "held_out" in rows:
                 panel.axhline(rows.held_out.iloc[0], color=PALETTE[1], linestyle="--",
                               label="held-out queries, chosen without them")  # fmt: skip

@@ -72,12 +72,12 @@ def main_table(
     as from `catalogue.collection_groups`): a complete group has one column, the unweighted mean of its collections,
     which counts once in averages and has no significance marks. *published* gets its name. The best system is bold, the
     second underlined; those with equal printed values share the mark. Judged@k, which is no quality, has no marks, nor
-    have columns in which nearly all queries have one value for all systems, as a note says. Systems are shown by their
-    labels; where the table is wider than a page, collections are rows (`Table.laid_out`). *comparison*: from
-    `significance.compare` with a baseline, adds † (better) and ‡ (worse). *published(system, collection)*: the paper's
-    number in printed units, or None; the distance is called OK, near or off (`distance_state`). *percent*:
-    values are multiplied by 100. A prime measure is shown with Judged@k, or a note that it is missing. Imported values
-    are marked § with a note of their origin.
+    have columns in which nearly all queries have one value for all systems, as a note says, and averages over mostly
+    such columns. Systems are shown by their labels; where the table is wider than a page, collections are rows
+    (`Table.laid_out`). *comparison*: from `significance.compare` with a baseline, adds † (better) and ‡ (worse).
+    *published(system, collection)*: the paper's number in printed units, or None; the distance is called OK, near or
+    off (`distance_state`). *percent*: values are multiplied by 100. A prime measure is shown with Judged@k, or a note
+    that it is missing. Imported values are marked § with a note of their origin.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -101,7 +101,9 @@ def main_table(
         frame, caption or _caption(wanted, values, percent), notes + _equal_notes(equal), digits, is_grid=True
     )
     shown.labels = system_labels(map(str, frame.index))
-    shown.marks = best_and_second(frame, digits, [*unmarked, *(column for column in cells if cells[column] in equal)])
+    unclear = [column for column in cells if cells[column] in equal]
+    unclear += _equal_averages(frame.columns, tasks, {name for name, _ in equal}) if n_averages else []
+    shown.marks = best_and_second(frame, digits, [*unmarked, *unclear])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
         laid = add_averages(average_groups(mask, whole), tasks)[0] if by == "collection" else mask
@@ -161,6 +163,17 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
     ]
 
 
+def _equal_averages(columns: pd.Index, tasks: Mapping[str, str], equal: set[str]) -> list[tuple[str, str]]:
+    """Return the columns of averages over collections of which most are *equal*: no system is best on those."""
+    names = [str(name) for above, name in columns if above != "Average" and not _is_share(str(above))]
+    found = []
+    for _, label in (column for column in columns if column[0] == "Average"):
+        task = label.rpartition(" (")[0]
+        own = [name for name in names if task in ("all", tasks.get(name, ""))]
+        found += [("Average", label)] if 2 * len(equal.intersection(own)) > len(own) else []
+    return found
+
+
 def _is_share(measure: str) -> bool:
     """Return whether a measure tells how much is judged, which is no quality: neither high nor low is better."""
     return measure.startswith(("Judged", "RBPresidual"))
@@ -182,7 +195,10 @@ def _judged_share(
     names = _judged_names([str(name) for name in values.measure.unique()], primes[0])
     if not names:
         return None, [_NO_JUDGED.format(primes[0])]
-    note = f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first that is judged."
+    note = (
+        f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first documents that "
+        "are judged."
+    )
     if by == "measure":
         return None, [note]
     judged = average_groups(mean_table(values, names, "collection") * (100 if percent else 1), whole)

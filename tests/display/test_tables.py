@@ -625,6 +625,11 @@ def test_a_measure_that_cannot_differ_says_so() -> None:
             f"RR cannot show a difference where the systems have the same value: {words}. No best one is marked there."
         )
         assert notes == ([said] if words else [])
+    same = {(system, name, "RR"): base for system in "ab" for name in "cd"}
+    for most, others in ((True, {}), (False, {("a", "e", "RR"): base, ("b", "e", "RR"): 1 - base * 0.5})):
+        averaged = make((same if most else {key: same[key] for key in same if key[1] == "c"}) | others)
+        shown = result_tables.main_table(averaged, "RR")
+        assert shown.marks["Average", "all (2)"].eq("").all() == most
     alone = result_tables.main_table(found[found.system == "a"], "RR")
     assert not any("cannot show" in note for note in alone.notes)
     prime = found.assign(measure="RR'", value=1.0)

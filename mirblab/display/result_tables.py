@@ -102,8 +102,8 @@ def main_table(
     )
     shown.labels = system_labels(map(str, frame.index))
     unclear = [column for column in cells if cells[column] in equal]
-    unclear += _equal_averages(frame.columns, tasks, {name for name, _ in equal}) if n_averages else []
-    shown.marks = best_and_second(frame, digits, [*unmarked, *unclear])
+    averages = _equal_averages(frame.columns, tasks, {name for name, _ in equal}) if n_averages else []
+    shown.marks = best_and_second(frame, digits, [*unmarked, *unclear, *averages])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
         laid = add_averages(average_groups(mask, whole), tasks)[0] if by == "collection" else mask

@@ -118,12 +118,9 @@ def label_queries(table: pd.DataFrame, collections: Sequence[Collection], longes
     """
     texts = {(c.name, str(q)): text for c in collections for q, text in zip(c.query_ids, c.query_texts, strict=True)}
     pairs = zip(table.collection.astype(str), table.query_id.astype(str), strict=True)
-    return table.assign(
-        label=[
-            f"{f'{name} ' if len(collections) > 1 else ''}{query}: {_begun(texts[name, query], longest)}"
-            for name, query in pairs
-        ]
-    )
+    several = len(collections) > 1
+    shown = [(f"{name} {query}" if several else query, _begun(texts[name, query], longest)) for name, query in pairs]
+    return table.assign(label=[f"{which}: {text}" for which, text in shown])
 
 
 def _begun(text: str, longest: int) -> str:
@@ -197,12 +194,11 @@ def contrast_groups(
     """Return how the queries of a *group*, bool (n_queries,), differ from the others of the same collections.
 
     *features* is from `query_features` or `outcome_features`; each frequent language or field is a feature of its own.
-    Columns: feature, group and others (medians, or shares of a language or field, as a mean over the
-    collections), chance (0 to 1, that a query of the
-    group has more of it than another one of its collection, ties by half; 0.5 is no difference; Mann & Whitney 1947),
-    low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two sided, labels permuted within each
-    collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others. Smallest p first. Empty where the
-    group or the rest is empty, or no feature varies.
+    Columns: feature, group and others (medians, or shares of a language or field, as a mean over the collections),
+    chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half; 0.5 is no
+    difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two
+    sided, labels permuted within each collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others.
+    Smallest p first. Empty where the group or the rest is empty, or no feature varies.
 
     >>> table = pd.DataFrame({"collection": "c", "query_id": list("abcdefgh"), "words": [9, 9, 9, 9, 1, 1, 1, 1]})
     >>> found = contrast_groups(table, [True] * 4 + [False] * 4)

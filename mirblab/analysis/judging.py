@@ -261,7 +261,7 @@ class Judging:
             if first != second and not name.startswith("Judged"):
                 notes.append(f"The order by {name} was {', '.join(first)}; now it is {', '.join(second)}.")
         if not notes:
-            names = [str(name) for name in orders["before"].columns if not str(name).startswith("Judged")]
+            names = [name for name in orders["before"].columns if not name.startswith("Judged")]
             notes.append(f"The order of the systems by {', '.join(names)} stays the same.")
         n_new = len(self.qrels(judges))
         caption = f"Means on {self.original.name} before and after {n_new:,} judgements."

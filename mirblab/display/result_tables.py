@@ -102,7 +102,12 @@ def main_table(
     )
     shown.labels = system_labels(map(str, frame.index))
     unclear = [column for column in cells if cells[column] in equal]
-    averages = _equal_averages(frame.columns, tasks, {name for name, _ in equal}) if n_averages else []
+    # Where a measure tells no system from another on most collections, it does not on average.
+    averages = [
+        ("Average", label)
+        for label, own in (_averaged(means.columns, tasks) if n_averages else {}).items()
+        if 2 * sum((name, wanted[0]) in equal for name in own) > len(own)
+    ]
     shown.marks = best_and_second(frame, digits, [*unmarked, *unclear, *averages])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
@@ -161,17 +166,6 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
         f"marked there.{why if chr(39) in measure else ''}"
         for measure, where in places.items()
     ]
-
-
-def _equal_averages(columns: pd.Index, tasks: Mapping[str, str], equal: set[str]) -> list[tuple[str, str]]:
-    """Return the columns of averages over collections of which most are *equal*: no system is best on those."""
-    names = [str(name) for above, name in columns if above != "Average" and not _is_share(str(above))]
-    found = []
-    for _, label in (column for column in columns if column[0] == "Average"):
-        task = label.rpartition(" (")[0]
-        own = [name for name in names if task in ("all", tasks.get(name, ""))]
-        found += [("Average", label)] if 2 * len(equal.intersection(own)) > len(own) else []
-    return found
 
 
 def _is_share(measure: str) -> bool:
@@ -387,17 +381,27 @@ def add_averages(means: pd.DataFrame, tasks: Mapping[str, str]) -> tuple[pd.Data
     """Return the means by task with the averages of all and of tasks with several collections, and their number."""
     if means.shape[1] < 2:
         return means, 0
-    groups: dict[str, list[str]] = {}
-    for name in map(str, means):
-        groups.setdefault(tasks.get(name, ""), []).append(name)
-    parts = {(task, name): means[name] for task, names in groups.items() for name in names}
+    parts = {(task, name): means[name] for task, names in _by_task(means.columns, tasks).items() for name in names}
     averages = {
-        ("Average", f"{task} ({len(names)})"): means[names].mean(axis=1, skipna=False)
-        for task, names in groups.items()
-        if task and len(names) > 1 and len(groups) > 1
+        ("Average", label): means[names].mean(axis=1, skipna=False)
+        for label, names in _averaged(means.columns, tasks).items()
     }
-    averages["Average", f"all ({means.shape[1]})"] = means.mean(axis=1, skipna=False)
     return pd.DataFrame(parts | averages, index=means.index), len(averages)
+
+
+def _averaged(columns: pd.Index, tasks: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return each average's name with the collections that it is over: those of a task with several, and all."""
+    groups = _by_task(columns, tasks)
+    several = {task: names for task, names in groups.items() if task and len(names) > 1 and len(groups) > 1}
+    found = {f"{task} ({len(names)})": names for task, names in several.items()}
+    return found | {f"all ({len(columns)})": list(map(str, columns))}
+
+
+def _by_task(columns: pd.Index, tasks: Mapping[str, str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name in map(str, columns):
+        groups.setdefault(tasks.get(name, ""), []).append(name)
+    return groups
 
 
 def average_notes(means: pd.DataFrame, n_averages: int) -> list[str]:

@@ -85,9 +85,9 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     table = table.astype({"id": str, "class_id": str, "field": str, "kind": str}).sort_values("id", kind="stable")
     scale = (1.0 if alone else 0.4) * min(1.0, _FEW / len(table)) ** 0.5
     _lines(table[table.kind != distractor], ax, scale)
-    any_hollow = "region" in table and any(hollow for _, hollow in region_colours(table.region).values())
+    looks = region_colours(table.region) if "region" in table else {}
     if "region" in table:
-        for region, (colour, hollow) in region_colours(table.region).items():
+        for region, (colour, hollow) in looks.items():
             _points(table[table.region == region], ax, colour, hollow, distractor, scale)
         _kind_labels(table, ax, distractor, scale)
     else:
@@ -103,7 +103,11 @@ def _map_panel(table: pd.DataFrame, *, ax: Axes, distractor: str, alone: bool) -
     ax.set_title(_panel_title(table, alone), fontsize=9 if alone else 8.5)
     if alone:
         told = ["only neighbourhoods are meaningful", "the axes have no unit"]
-        told += ["hollow: another region than the filled ones of its colour"] if any_hollow else []
+        told += (
+            ["hollow: another region than the filled ones of its colour"]
+            if any(hollow for _, hollow in looks.values())
+            else []
+        )
         ax.set_xlabel("; ".join(told), fontsize=8, color=GREY)
     return ax
 

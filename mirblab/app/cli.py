@@ -203,6 +203,7 @@ def add(
         typer.Option(help="Rule for the card: judged, not-self, earlier, tags, or all; may be repeated."),
     ] = None,
     task: Annotated[str, typer.Option(help="Its task, for averages in tables.")] = "",
+    instruction: Annotated[str, typer.Option(help="The task in a sentence, for models that take one.")] = "",
     paper: Annotated[str, typer.Option(help="The printed name of the published collection that it follows.")] = "",
     relevant_from: Annotated[int, typer.Option(help="The smallest relevance that counts as relevant.")] = 0,
     again: Annotated[bool, typer.Option("--again", help="Accept a changed collection as it is.")] = False,
@@ -210,7 +211,13 @@ def add(
     """Check a collection and copy it into the data folder, so that suites find it by name."""
     from mirblab.sources import catalogue
 
-    card = {"candidates": candidates, "task": task, "paper": paper, "relevant_from": relevant_from or None}
+    card = {
+        "candidates": candidates,
+        "task": task,
+        "instruction": instruction,
+        "paper": paper,
+        "relevant_from": relevant_from or None,
+    }
     target, notes = catalogue.accept_changes(folder, name, **card) if again else catalogue.add(folder, name, **card)
     _describe(target, notes)
 

@@ -216,10 +216,10 @@ def _check_combinations(where: str, made: Recipe) -> None:
             f"{where}: tokens_from is {made.tokens_from!r} with base {made.base!r}; write a base that is no static "
             "embedding itself"
         )
-    if made.trained_share < 1 and (made.lora or made.late):
+    if made.trained_share < 1 and made.lora:
         raise MirblabError(
-            f"{where}: trained_share is {made.trained_share} with lora = {made.lora} and late = {made.late}; write a "
-            "share below 1 only where the base's own weights are trained"
+            f"{where}: trained_share is {made.trained_share} with lora = {made.lora}; write a share below 1 only where "
+            "the base's own weights are trained"
         )
     if made.late and made.is_static:
         raise MirblabError(f"{where}: late is {made.late}, but {made.base} gives no token vectors; write late = 0")

@@ -67,11 +67,13 @@ def test_what_there_is_is_listed_with_what_it_needs(mirblab, make_folder):
     assert "no list of 'system'; did you mean 'systems'?" in mirblab("list", "system").stderr
 
 
-def test_add_then_plan(mirblab, make_folder):
+def test_add_then_plan(mirblab, make_folder, tmp_path):
     """The collection is found by the suite `open`."""
     folder = make_folder(name="my-own")
-    done = mirblab("add", str(folder))
+    done = mirblab("add", str(folder), "--instruction", "Retrieve its proof.")
     assert done.returncode == 0, done.stderr
+    card = (tmp_path / "home" / "data" / "my-own" / "card.toml").read_text()
+    assert 'instruction = "Retrieve its proof."' in card
     assert "my-own: 2 queries, 3 documents; candidates: all documents" in done.stdout
     done = mirblab("plan", "open", "--only", "13")
     assert done.returncode == 0, done.stderr

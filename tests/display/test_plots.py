@@ -320,6 +320,8 @@ def test_a_hollow_dot_whose_interval_excludes_zero_is_explained(column: str, wor
     assert odd[0].get_text() == f"significant{words_of_it}"
     assert odd[1].get_text() == f"not significant{words_of_it}{why}"
     assert even[1].get_text() == f"not significant{words_of_it}"
+    of_one = plots.effects(table.assign(p=0.2))[0].figure.legends[0].get_texts()[0]
+    assert of_one.get_text() == ("significant" if column != "p" else f"significant{words_of_it}")
     features = pd.DataFrame({"feature": ["word_count"], "chance": 0.7, "low": 0.6, "high": 0.8, "differs": False})
     ax = plots.group_contrasts(features)
     assert ax.get_yticklabels()[0].get_text() == "word count"

@@ -269,17 +269,18 @@ def test_a_static_model_to_begin_with_is_trained_where_it_is_missing(home: Path)
         train.train("mine", out="other", tokens_from="mine", **more)
 
 
-def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"late": 4}])
+def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path, more: dict[str, Any]) -> None:
     """Of its own weights and the trained ones; the evaluation after the last step is that of the mean."""
     from safetensors.torch import load_file
 
     views, base = made_up_views(), load_file(folder / "model.safetensors")
-    whole, part = (train.train("mine", views, out=f"part-{share}", trained_share=share) for share in (1.0, 0.25))
+    whole, part = (train.train("mine", views, out=f"part-{share}", trained_share=share, **more) for share in (1, 0.25))
     ends, mean = load_file(whole / "model.safetensors"), load_file(part / "model.safetensors")
     for name, own in base.items():
         np.testing.assert_allclose(mean[name], own + 0.25 * (ends[name] - own), atol=1e-6, err_msg=name)
     assert any(not np.allclose(ends[name], own, atol=1e-3) for name, own in base.items())
-    logs = [train.training_log(f"part-{share}") for share in (1.0, 0.25)]
+    logs = [train.training_log(f"part-{share}") for share in (1, 0.25)]
     assert logs[0].loss.dropna().tolist() == logs[1].loss.dropna().tolist()
     assert logs[0].RR.dropna().iloc[-1] != logs[1].RR.dropna().iloc[-1]
 

@@ -23,7 +23,7 @@ from mirblab.display.figures import (
     system_style,
     value_axis_label,
 )
-from mirblab.evaluation.significance import P_COLUMNS, decisive_p
+from mirblab.evaluation.significance import decisive_p
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -261,7 +261,10 @@ def _explain_filling(
         "linestyle": "none",
     }
     dots = [Line2D([], [], markerfacecolor=face, **look) for face in (PALETTE[0], "white")]
-    corrected = f" {decisive_p(table)[1]}" if set(P_COLUMNS) & set(table.columns) else ""
+    column, correction = decisive_p(table)
+    # In families of one comparison there is nothing to correct.
+    changes_nothing = column != "p" and "p" in table and (table.p == table[column]).all()
+    corrected = f" {correction}" if column in table and not changes_nothing else ""
     words = [f"significant{corrected}", f"not significant{corrected}"]
     is_odd = ~is_filled.astype(bool) & ((table.low > middle) | (table.high < middle))
     if is_odd.any():

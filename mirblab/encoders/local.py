@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab.core import network, paths, text_files
+from mirblab.core import network, paths, registry, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data import digests
 from mirblab.encoders.entry import entry_file, is_folder
@@ -233,6 +233,7 @@ def _absent_model(name: str, entry: Mapping[str, Any], error: Exception | None) 
 
 
 _WEIGHTS = "model.safetensors"
+RECIPE = "recipe.json"  # beside the weights of a model that was trained here: all that determines it
 # What of an entry makes a loaded model; encoders that differ in prompts only share one.
 LOADING = (
     *("id", "revision", "package", "sha256", "size", "max_length", "pooling", "normalise", "dtype", "dimensions"),
@@ -318,6 +319,12 @@ def _locate_trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any]
     folder = find_trained(name)
     if folder is None:
         raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
+    pretokens = _trained_pretokens(folder).get("pretokens", "")
+    if pretokens != entry.get("pretokens", ""):
+        raise MirblabError(
+            f"encoder '{name}': its model was trained with pretokens = {pretokens!r}, and its entry has "
+            f"{entry.get('pretokens', '')!r}; write the first into {registry.entry_file('encoders', name)}"
+        )
     return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 
 
@@ -371,16 +378,26 @@ def _describe(folder: Path, digest: str) -> dict[str, Any]:
     is_sparse = wide.get("model_type") == "SparseEncoder"
     poolings = {str(_read(path).get("pooling_strategy")) for path in folder.glob("*SpladePooling/config.json")}
     dimensions = model.get("vocab_size") if is_sparse else dimensions
-    return {
-        "id": folder.name,
-        "revision": digest,
-        "max_length": int(min(longest or 512, model.get("max_position_embeddings") or 512)),
-        "pooling": read_pooling(_read(kinds["Pooling"] / "config.json")) if "Pooling" in kinds else "none",
-        "normalise": "Normalize" in kinds,
-        "dtype": "float32",
-        "dimensions": dimensions,
-        "prompts": {"query": "", "document": ""} | dict(wide.get("prompts") or {}),
-    } | ({"sparse": True, "pooling": "+".join(sorted(poolings)) or "none"} if is_sparse else {})
+    return (
+        {
+            "id": folder.name,
+            "revision": digest,
+            "max_length": int(min(longest or 512, model.get("max_position_embeddings") or 512)),
+            "pooling": read_pooling(_read(kinds["Pooling"] / "config.json")) if "Pooling" in kinds else "none",
+            "normalise": "Normalize" in kinds,
+            "dtype": "float32",
+            "dimensions": dimensions,
+            "prompts": {"query": "", "document": ""} | dict(wide.get("prompts") or {}),
+        }
+        | _trained_pretokens(folder)
+        | ({"sparse": True, "pooling": "+".join(sorted(poolings)) or "none"} if is_sparse else {})
+    )
+
+
+def _trained_pretokens(folder: Path) -> dict[str, str]:
+    """Return how the texts of a model that was trained here are rewritten, if they are."""
+    recipe = _read(folder / RECIPE)
+    return {"pretokens": recipe["pretokens"]} if recipe.get("pretokens") else {}
 
 
 def _static(folder: Path) -> tuple[int | None, int]:

@@ -8,6 +8,7 @@ from .latex.parser import parse_latex as parse_latex
 from .markup import to_mathml as to_mathml
 from .mathml import parse_content_mathml as parse_content_mathml
 from .mathml import parse_mathml as parse_mathml
+from .ngrams import pretokenise as pretokenise
 from .operators import operator_tree as operator_tree
 from .scoring import DEFAULT_B as DEFAULT_B
 from .scoring import LONG_RATIO as LONG_RATIO

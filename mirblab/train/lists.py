@@ -141,7 +141,7 @@ def gather_lists(recipe: Recipe) -> RankingLists:
             f"in the card of {', '.join(without)}; write `instruction` into its card.toml, or set instructed=false"
         )
     trained = {(source.name, source.split) for source in sources}
-    apart = _evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
+    apart = evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
     queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[list[str]]()
     for number, collection in enumerate(sources):
         found = _ranked_queries(recipe, number, collection, apart)
@@ -181,7 +181,7 @@ def held_out_lists(recipe: Recipe, material: RankingLists) -> Evaluate | None:
 
     def measure(model: CurrentModel, step: int) -> dict[str, float]:
         if recipe.is_cross:
-            scores = np.split(model.pair_scores(pairs), np.cumsum([len(documents) for documents in lists])[:-1])
+            scores = np.split(model.rows(pairs)[:, 0], np.cumsum([len(documents) for documents in lists])[:-1])
         else:
             queries = [query.text for query in material.held_out]
             scores = [
@@ -207,7 +207,7 @@ def _training_collection(recipe: Recipe, name: str) -> Collection:
     return catalogue.load(name, split).sample(recipe.max_queries, recipe.seed)
 
 
-def _evaluated_queries(names: Iterable[str], trained: set[tuple[str, str]]) -> list[str]:
+def evaluated_queries(names: Iterable[str], trained: set[tuple[str, str]]) -> list[str]:
     """Return the distinct texts of all queries of the collections called *names*, but of splits that are *trained*."""
     texts = dict[str, None]()
     for name in dict.fromkeys(names):
@@ -311,15 +311,9 @@ def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[
     The function returns documents, by position, with all that at least nearly repeat one of them.
     """
     texts = collection.texts
+    known_queries, known_documents = (repeats_of(apart, own, recipe.near) for own in (collection.query_texts, texts))
     if not recipe.near:
-        known = {fold_text(text) for text in apart}
-        return (
-            np.array([fold_text(text) in known for text in collection.query_texts]),
-            np.array([fold_text(text) in known for text in texts]),
-            lambda documents: documents,
-        )
-    same = find_repeats([apart, collection.query_texts, texts], recipe.near, n_asked=1)
-    known_queries, known_documents = same.shared(1, 0)[1], same.shared(2, 0)[1]
+        return known_queries, known_documents, lambda documents: documents
     inside = find_repeats([texts], recipe.near)
     classes = inside.classes[0]
     near = pd.concat([inside.pairs, inside.pairs.rename(columns={"left": "right", "right": "left"})])
@@ -334,6 +328,14 @@ def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[
         return np.concatenate([documents, *parts])
 
     return known_queries, known_documents, alike
+
+
+def repeats_of(known: Sequence[str], texts: Sequence[str], near: float) -> np.ndarray:
+    """Return which *texts* repeat one of *known*, at least nearly (Jaccard similarity *near*; 0: folded), bool (n,)."""
+    if near:
+        return find_repeats([known, texts], near, n_asked=1).shared(1, 0)[1]
+    folded = {fold_text(text) for text in known}
+    return np.array([fold_text(text) in folded for text in texts])
 
 
 def _held_out_rows(recipe: Recipe, number: int, queries: list[RankedQuery], wanted: int) -> set[int]:

@@ -34,6 +34,7 @@ from mirblab.train.loss import (
     same_texts,
 )
 from mirblab.train.pairs import TrainingTexts, torch_seed
+from mirblab.train.pretraining import Sentences, language_loss
 from mirblab.train.recipes import Recipe, describe_differences
 from mirblab.train.validation import CurrentModel, Evaluate
 
@@ -54,7 +55,7 @@ class TrainingRun:
     recipe: Recipe
     passes: Passes
     encoder: Encoder
-    material: TrainingTexts | RankingLists
+    material: TrainingTexts | RankingLists | Sentences
     folder: Path
     identity: Mapping[str, Any]
     evaluate: Evaluate | None = None
@@ -125,14 +126,16 @@ def learning_rate(recipe: Recipe, step: int, n_steps: int) -> float:
 def _optimiser(run: TrainingRun) -> Any:
     """Return AdamW over the trained weights.
 
-    Token embeddings, which most texts do not use, and a cross-encoder's new layer have rates of their own.
+    Token embeddings, which most texts do not use, and new layers of a cross-encoder or a language model have rates of
+    their own.
     """
     import torch
 
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
     token_weights = {id(model.get_input_embeddings().weight) for model in models}
     named = trained_parameters(run.passes.model)
-    new = [weight for name, weight in named.items() if run.recipe.is_cross and not name.startswith("0.")]
+    has_new = run.recipe.is_cross or run.recipe.is_language
+    new = [weight for name, weight in named.items() if has_new and not name.startswith("0.")]
     weights = [weight for weight in named.values() if all(weight is not head for head in new)]
     others = [weight for weight in weights if id(weight) not in token_weights]
     embeddings = [weight for weight in weights if id(weight) in token_weights]
@@ -172,6 +175,9 @@ def _inputs(run: TrainingRun, step: int) -> tuple[list[tuple[list[Any], LossOf]]
     The loss of the step is the sum over its parts, whose gradients need no other part's activations.
     """
     recipe, material, relevant = run.recipe, run.material, None
+    if isinstance(material, Sentences):
+        sentences = material.draw(recipe, step)
+        return [(sentences, language_loss(recipe))], len(sentences)
     if isinstance(material, RankingLists):
         lists = material.draw(recipe, step)
         if recipe.is_cross:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders import local
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.train import loss
+from mirblab.train.pretraining import add_language_heads, remove_language_heads
 from mirblab.train.recipes import Recipe
 
 
@@ -75,6 +77,17 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
     return model
 
 
+def build_language_model(recipe: Recipe, base: Encoder, new_words: Sequence[str]) -> Any:
+    """Return a new model of *recipe* with BERT's layers for both tasks of pretraining and tokens for *new_words*."""
+    model = local.load_anew(base.name, base.entry | {"dtype": "float32"}, base.folder)
+    add_language_heads(model, recipe, new_words)
+    if not recipe.dropout:
+        _without_dropout(model)
+    _use_fast_attention(model)
+    model.max_seq_length = recipe.max_length
+    return model
+
+
 def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
     """Return a new CrossEncoder of *recipe*: *base*'s transformer and what makes a score of its token vectors.
 
@@ -137,10 +150,12 @@ def _score_layer(recipe: Recipe, width: int) -> Any:
 
 
 def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
-    """Return *model* as it is stored: adapters merged into the weights, with the maximum length of *base*."""
+    """Return *model* as it is stored: without pretraining's layers, adapters merged, with the length of *base*."""
     if recipe.is_static:
         model[0].tokenizer.enable_truncation(base.max_length)
         return model
+    if recipe.is_language:
+        remove_language_heads(model)
     if recipe.lora:
         merge_adapters(model)
     model.max_seq_length = base.max_length

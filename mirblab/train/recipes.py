@@ -17,14 +17,14 @@ from mirblab.core.errors import MirblabError, check_known
 # Fields that do not change the weights, so that a run may be continued with other values.
 FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
 _PATH_FIELDS = ("data", "rephrased", "hard")
-CROSS = "cross-encoder"
+CROSS, LANGUAGE = "cross-encoder", "language-model"
 # Fields of one kind of model or of data only; other recipes have their defaults, and do not depend on them.
-_CROSS_FIELDS = ("kind", "loss", "pooling", "joint_layers", "head_rate", "first_weight", "instructed")
+_NEW_LAYERS_FIELDS = ("kind", "head_rate")
+_CROSS_FIELDS = ("loss", "pooling", "joint_layers", "first_weight", "instructed")
+_LANGUAGE_FIELDS = ("pretokens", "new_tokens", "mask_share", "next_sentence")
 _ENCODER_FIELDS = ("tokens_from", "tokens_share", "scale", "symmetric", "instruction", "cached", "late")
-_COLLECTION_FIELDS = (
-    "collections", "apart", "max_queries", "first", "first_depth", "n_negatives", "negatives", "margin", "easy",
-    "held_out_queries",
-)  # fmt: skip
+_LIST_FIELDS = ("max_queries", "first", "first_depth", "n_negatives", "negatives", "margin", "easy")
+_COLLECTION_FIELDS = ("collections", "apart", "held_out_queries")
 _VIEW_FIELDS = (
     "data", "split", "modules", "rephrased", "view_pairs", "together", "hard", "n_hard", "mix", "mix_split", "share",
 )  # fmt: skip
@@ -42,7 +42,7 @@ class Recipe:
     name: str
     label: str = ""
     licence: str = ""
-    kind: Literal["bi-encoder", "cross-encoder"] = "bi-encoder"
+    kind: Literal["bi-encoder", "cross-encoder", "language-model"] = "bi-encoder"
     base: str = "minilm"
     tokens_from: str = ""
     tokens_share: _Share = 0.5
@@ -97,6 +97,10 @@ class Recipe:
     first_weight: NonNegativeFloat = 0.0
     instructed: bool = False
     held_out_queries: NonNegativeInt = 60
+    pretokens: Literal["", "pya0", "pya0-plain", "pya0-wide"] = ""
+    new_tokens: NonNegativeInt = 0
+    mask_share: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    next_sentence: bool = True
     seed: NonNegativeInt = 0
     checkpoint_every: NonNegativeFloat = 120.0
     evaluate_every: NonNegativeInt = 0
@@ -112,12 +116,20 @@ class Recipe:
         """Return whether a cross-encoder is trained, and not an encoder."""
         return self.kind == CROSS
 
+    @property
+    def is_language(self) -> bool:
+        """Return whether the base is pretrained further, by masked words and the next sentence."""
+        return self.kind == LANGUAGE
+
     def unused_fields(self) -> tuple[str, ...]:
         """Return the fields on which a model of this kind, from collections or from views, does not depend."""
-        return (
-            *(_ENCODER_FIELDS if self.is_cross else _CROSS_FIELDS),
-            *(_VIEW_FIELDS if self.is_cross or self.collections else _COLLECTION_FIELDS),
-        )
+        of_kind = {
+            "bi-encoder": (*_NEW_LAYERS_FIELDS, *_CROSS_FIELDS, *_LANGUAGE_FIELDS),
+            CROSS: (*_ENCODER_FIELDS, *_LANGUAGE_FIELDS),
+            LANGUAGE: (*_ENCODER_FIELDS, *_CROSS_FIELDS, *_LIST_FIELDS),
+        }[self.kind]
+        from_collections = self.collections or self.kind != "bi-encoder"
+        return (*of_kind, *(_VIEW_FIELDS if from_collections else (*_LIST_FIELDS, *_COLLECTION_FIELDS)))
 
     @property
     def encoder(self) -> str:
@@ -190,11 +202,11 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def _check_kind(where: str, made: Recipe) -> None:
-    """Raise MirblabError for a field of another kind that is set, and for a cross-encoder without collections."""
+    """Raise MirblabError for a field of another kind that is set, and for a missing one of this kind."""
     plain = Recipe(made.name)
     wrong = [name for name in made.unused_fields() if name != "kind" and getattr(made, name) != getattr(plain, name)]
-    if made.is_cross and not made.collections:
-        raise MirblabError(f'{where}: a cross-encoder learns from collections; write collections = ["stacks-qa"]')
+    if made.kind != plain.kind and not made.collections:
+        raise MirblabError(f'{where}: a {made.kind} learns from collections; write collections = ["stacks-qa"]')
     if wrong:
         data = "collections" if made.collections else "views"
         raise MirblabError(
@@ -202,11 +214,13 @@ def _check_kind(where: str, made: Recipe) -> None:
         )
     if made.is_cross and not made.n_negatives:
         raise MirblabError(f"{where}: a cross-encoder ranks a document above others; write n_negatives = 7")
-    if made.is_cross and (made.is_static or made.lora or made.recompute or made.trained_share < 1):
+    if made.kind != plain.kind and (made.is_static or made.lora or made.recompute or made.trained_share < 1):
         raise MirblabError(
-            f"{where}: a cross-encoder is trained whole, from a transformer; take out static:, lora, recompute and "
+            f"{where}: a {made.kind} is trained whole, from a transformer; take out static:, lora, recompute and "
             "trained_share"
         )
+    if made.new_tokens and not made.pretokens:
+        raise MirblabError(f'{where}: new_tokens are words of pre-tokenised formulas; write pretokens = "pya0"')
 
 
 def _check_combinations(where: str, made: Recipe) -> None:

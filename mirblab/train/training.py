@@ -24,12 +24,20 @@ from mirblab.train import loop
 from mirblab.train.lists import RankingLists, gather_lists, held_out_lists
 from mirblab.train.loop import TrainingRun, evaluation_rows, run_to_end
 from mirblab.train.loss import PairPasses, Passes, TokenPasses, resolve_precision
-from mirblab.train.model import build_cross_encoder, build_model, finish_model, starting_encoder, training_device
+from mirblab.train.model import (
+    build_cross_encoder,
+    build_language_model,
+    build_model,
+    finish_model,
+    starting_encoder,
+    training_device,
+)
 from mirblab.train.pairs import TrainingTexts, gather_texts
+from mirblab.train.pretraining import MaskedPasses, Sentences, gather_sentences, held_out_sentences
 from mirblab.train.recipes import Recipe, describe_differences, recipe
 from mirblab.train.validation import Evaluate, held_out
 
-RECIPE, _WORKSHOPS = "recipe.json", ".training"
+_WORKSHOPS = ".training"
 _LIBRARIES = ("mirblab", "sentence-transformers", "torch", "transformers")
 
 
@@ -57,6 +65,14 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
+    if plan.is_language:
+        base = starting_encoder(plan)
+        if base.entry.get("pretokens", plan.pretokens) != plan.pretokens:
+            raise MirblabError(
+                f"recipe '{plan.name}': its base has pretokens = {base.entry['pretokens']!r}; write the same"
+            )
+        tokenizer = local.load_anew(base.name, base.entry, base.folder).tokenizer
+        return _train(plan, gather_sentences(plan, tokenizer), evaluate, force)
     if plan.collections:
         return _train(plan, gather_lists(plan), evaluate, force)
     if views is None:
@@ -66,7 +82,9 @@ def train(
     return _train(plan, gather_texts(plan, views), evaluate or _default_evaluation(plan, views), force)
 
 
-def _train(plan: Recipe, material: TrainingTexts | RankingLists, evaluate: Evaluate | None, force: bool) -> Path:
+def _train(
+    plan: Recipe, material: TrainingTexts | RankingLists | Sentences, evaluate: Evaluate | None, force: bool
+) -> Path:
     encoder = starting_encoder(plan)
     fingerprint, precision = material.fingerprint(), resolve_precision(plan.precision, training_device())
     identity = plan.determining() | {"fingerprint": fingerprint, "precision": precision}
@@ -78,10 +96,15 @@ def _train(plan: Recipe, material: TrainingTexts | RankingLists, evaluate: Evalu
     if force:
         shutil.rmtree(folder, ignore_errors=True)
     atomic_files.make_folder(folder)
-    model = build_cross_encoder(plan, encoder) if plan.is_cross else build_model(plan, encoder)
+    if isinstance(material, Sentences):
+        model = build_language_model(plan, encoder, material.new_words)
+    else:
+        model = build_cross_encoder(plan, encoder) if plan.is_cross else build_model(plan, encoder)
     passes = _passes(plan)(model, plan.name, plan.tokens_per_pass, precision)
     if isinstance(material, RankingLists) and plan.evaluate_rows:
         evaluate = evaluate or held_out_lists(plan, material)
+    if isinstance(material, Sentences) and plan.evaluate_rows:
+        evaluate = evaluate or held_out_sentences(plan, material)
     before = {}
     if plan.trained_share < 1:  # the base's own weights become a part of the trained ones
         before = loop.trained_parameters(build_model(replace(plan, tokens_from=""), encoder))
@@ -97,6 +120,8 @@ def _train(plan: Recipe, material: TrainingTexts | RankingLists, evaluate: Evalu
 
 
 def _passes(plan: Recipe) -> Callable[[Any, str, int, str], Passes]:
+    if plan.is_language:
+        return partial(MaskedPasses, mask_share=plan.mask_share)
     if plan.is_cross:
         return PairPasses
     return partial(TokenPasses, length=plan.max_length) if plan.late else Passes
@@ -141,6 +166,8 @@ def training_log(name: str) -> pd.DataFrame:
 def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
+    if pretokens := encoder.entry.get("pretokens"):  # as the model's texts are rewritten, too
+        revisions["pretokens"] = pretokens
     if plan.tokens_from:
         tokens = local.find_trained(plan.tokens_from)
         if tokens is None:
@@ -184,9 +211,11 @@ def is_finished(name: str, identity: Mapping[str, Any]) -> bool:
     folder = model_folder(name)
     if not folder.exists():
         return False
-    path = folder / RECIPE
+    path = folder / local.RECIPE
     if not path.is_file():
-        raise MirblabError(f"{folder} was not trained here (it has no {RECIPE}); move it away or give another --out")
+        raise MirblabError(
+            f"{folder} was not trained here (it has no {local.RECIPE}); move it away or give another --out"
+        )
     local.check_trained(folder)
     other = describe_differences(text_files.read_json(path), json.loads(json.dumps(dict(identity))))
     if other:
@@ -206,7 +235,7 @@ def store_model(name: str, model: Any, card: str, identity: Mapping[str, Any]) -
         try:
             model.save(str(beside), create_model_card=False)
             atomic_files.write_text(beside / "README.md", card)
-            atomic_files.write_text(beside / RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
+            atomic_files.write_text(beside / local.RECIPE, json.dumps(dict(identity), indent=1, sort_keys=True) + "\n")
             digests.write_digests(beside)
             atomic_files.flush_tree(beside)
             if folder.exists():
@@ -225,7 +254,7 @@ def verify_models(folder: Path) -> list[str]:
     for path in stored_files.sound_paths(folder):
         if path.name == _WORKSHOPS:
             wrong += [line for inner in stored_files.sound_paths(path) for line in loop.verify_checkpoints(inner)]
-        elif not (path / RECIPE).is_file():
+        elif not (path / local.RECIPE).is_file():
             wrong.append(stored_files.unknown_file_message(path))
         elif not digests.has_digests(path):
             wrong.append(f"{path} was trained by an older version and has no digests to compare it with")

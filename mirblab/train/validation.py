@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,10 +37,10 @@ class CurrentModel:
         with self._evaluating():
             return self.passes.scores(strings, self.encoder.strings(documents))
 
-    def pair_scores(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return the score of each pair of query and document by a cross-encoder, float32 (n,)."""
+    def rows(self, pairs: Sequence[tuple[Any, ...]]) -> np.ndarray:
+        """Return what the passes make of each pair, float32 (n, d): of a cross-encoder the score, (n, 1)."""
         with self._evaluating():
-            return self.passes.vectors(pairs)[:, 0].float().cpu().numpy()
+            return self.passes.vectors(pairs).float().cpu().numpy()
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:

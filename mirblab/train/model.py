@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,8 @@ def _score_layer(recipe: Recipe, width: int) -> Any:
 def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
     """Return *model* as it is stored: without pretraining's layers, adapters merged, with the length of *base*."""
     if recipe.is_static:
+        if hasattr(model[0].embedding, "whole"):
+            model[0].embedding = model[0].embedding.joined()
         model[0].tokenizer.enable_truncation(base.max_length)
         return model
     if recipe.is_language:
@@ -172,6 +174,43 @@ def static_model(model: Any, max_length: int) -> Any:
     module = StaticEmbedding(model.tokenizer, embedding_weights=weights)
     module.tokenizer.enable_truncation(max_length)
     return SentenceTransformer(modules=[module, Normalize()], device=str(model.device))
+
+
+def train_used_tokens(model: Any, strings: Iterable[str]) -> None:
+    """Let a static *model* be trained, in place, on the embeddings of the tokens of *strings* alone; `joined` ends it.
+
+    The others would never have a gradient and, without weight decay, would never change; a step over all of them takes
+    ten times as long where few are used.
+    """
+    import torch
+    from torch import nn
+
+    class UsedTokens(nn.Module):
+        """Stands for an EmbeddingBag; *whole* keeps the embeddings that are not trained."""
+
+        def __init__(self, whole: nn.EmbeddingBag, used: torch.Tensor) -> None:
+            super().__init__()
+            self.whole, self.used = (whole,), used  # in a tuple, so that it is no part of what is trained or stored
+            self.places = torch.full((len(whole.weight),), -1).index_copy(0, used.cpu(), torch.arange(len(used)))
+            self.places = self.places.to(whole.weight.device)
+            self.weight = nn.Parameter(whole.weight.detach()[used].clone())
+
+        def forward(self, ids: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+            places = self.places[ids]
+            rows: torch.Tensor = self.weight
+            if bool((others := places < 0).any()):  # a text of an evaluation
+                rows = torch.cat([rows, self.whole[0].weight[ids[others]]])
+                places = places.masked_scatter(others, torch.arange(len(self.weight), len(rows), device=ids.device))
+            return nn.functional.embedding_bag(places, rows, offsets, mode=self.whole[0].mode)
+
+        def joined(self) -> nn.EmbeddingBag:
+            with torch.no_grad():
+                self.whole[0].weight[self.used] = self.weight
+            return self.whole[0]
+
+    ids = [encoding.ids for encoding in model[0].tokenizer.encode_batch(list(strings), add_special_tokens=False)]
+    used = torch.tensor(sorted({token for row in ids for token in row}), device=model.device)
+    model[0].embedding = UsedTokens(model[0].embedding, used)
 
 
 def add_adapters(recipe: Recipe, model: Any) -> None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,10 @@ class TrainingTexts:
             candidates = [text for text in [*similar, *(self.wrong[row] if self.wrong else [])] if text]
             negatives += [candidates[at] for at in draw.rng.permutation(len(candidates))[: self.n_hard]]
         return anchors, positives, negatives
+
+    def all_texts(self) -> list[str]:
+        """Return every text that may be in a batch, each once."""
+        return list(dict.fromkeys(chain(*self.columns.values(), *self.mixed, *self.wrong)))
 
     def fingerprint(self) -> str:
         """Return a hash of all texts in their order, their pairs and their negatives: 32 hexadecimal digits."""

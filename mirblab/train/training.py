@@ -30,6 +30,7 @@ from mirblab.train.model import (
     build_model,
     finish_model,
     starting_encoder,
+    train_used_tokens,
     training_device,
 )
 from mirblab.train.pairs import TrainingTexts, gather_texts
@@ -100,6 +101,9 @@ def _train(
         model = build_language_model(plan, encoder, material.new_words)
     else:
         model = build_cross_encoder(plan, encoder) if plan.is_cross else build_model(plan, encoder)
+    if plan.is_static and isinstance(material, TrainingTexts) and plan.trained_share == 1 and not plan.weight_decay:
+        roles = {role: encoder.strings(material.all_texts(), role, plan.instruction) for role in ("query", "document")}
+        train_used_tokens(model, {string for strings in roles.values() for string in strings})
     passes = _passes(plan)(model, plan.name, plan.tokens_per_pass, precision)
     if isinstance(material, RankingLists) and plan.evaluate_rows:
         evaluate = evaluate or held_out_lists(plan, material)

@@ -285,6 +285,19 @@ def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path, more
     assert logs[0].RR.dropna().iloc[-1] != logs[1].RR.dropna().iloc[-1]
 
 
+def test_a_static_model_learns_only_tokens_that_its_texts_have(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the same bytes and measures as with all, although the evaluation has others."""
+    views = made_up_views()
+    views.loc[views.split == "dev", "informal"] += " [MASK]"
+    views = views.assign(signature=views.signature.where(views.split == "dev", views.type))
+    few = train.train("mine", views, base="static:tiny", evaluate_every=2, out="few")
+    monkeypatch.setattr("mirblab.train.training.train_used_tokens", lambda *_: None)
+    whole = train.train("mine", views, base="static:tiny", evaluate_every=2, out="whole")
+    assert (few / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    logs = [train.training_log(name).drop(columns=["seconds", "pairs_per_second"]) for name in ("few", "whole")]
+    pd.testing.assert_frame_equal(*logs)
+
+
 def test_a_trained_model_has_the_prompts_of_its_base(home: Path) -> None:
     """An instruction stands before a query only where the base was made for one, and an unread one is refused."""
     with pytest.raises(MirblabError, match=r"query prompt of its base tiny has no \{instruction\}"):

@@ -200,17 +200,19 @@ def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook
 def clean_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the *values* with lists and names as the notebook compares them with those of its tables.
 
-    A text in place of a list, as people type it, is split at its commas, or read as a literal. Names of collections,
+    What people type in place of a list becomes one: a text is split at its commas, or read as a literal. Names of collections,
     systems and measures that are understood are written as their tables have them; others stay, and are refused later.
 
     >>> clean_parameters({"collections": "mini-qa, Mini-WFB", "depths": "10,20"}, {"collections": [], "depths": [5]})
     {'collections': ['mini-qa', 'mini-wfb'], 'depths': [10, 20]}
+    >>> clean_parameters({"depths": (10, 20), "lengths": 32}, {"depths": [5], "lengths": [0]})
+    {'depths': [10, 20], 'lengths': [32]}
     >>> clean_parameters({"systems": "['BM25+minilm@0.3,0.7']", "measure": "MRR"}, {"systems": [], "measure": "AP"})
     {'systems': ['bm25+minilm@0.3,0.7'], 'measure': 'RR'}
     """
     cleaned = {}
     for key, value in values.items():
-        read = _split(value, defaults[key]) if _is_text_of_list(value, defaults.get(key)) else value
+        read = _as_list(value, defaults[key]) if isinstance(defaults.get(key), list) else value
         for kind, keys in NAME_KEYS.items():
             if key in keys:
                 read = [_clean_name(kind, item) for item in read] if isinstance(read, list) else _clean_name(kind, read)
@@ -243,8 +245,12 @@ NAME_KEYS = {
 }
 
 
-def _is_text_of_list(value: Any, default: Any) -> bool:
-    return isinstance(value, str) and isinstance(default, list)
+def _as_list(value: Any, default: list[Any]) -> Any:
+    if isinstance(value, str):
+        return _split(value, default)
+    if isinstance(value, tuple):  # of numbers, as `--set depths=5,10` is read
+        return list(value)
+    return [value] if default and type(value) is type(default[0]) else value
 
 
 def _split(text: str, default: list[Any]) -> Any:

@@ -41,7 +41,7 @@ docs: $(READY)
 lab: $(READY)
 	@$(BIN)/mirblab lessons --keep --out lessons > /dev/null
 	$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
-		--LabApp.app_settings_dir=.jupyter --LabApp.default_url=/lab/tree/notebooks/START.md
+		--LabApp.app_settings_dir=.jupyter "--LabApp.default_url=/lab/tree/notebooks/START.md?file-browser-path=/"
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up .venv, once: about 2 GB, some minutes."

@@ -200,13 +200,14 @@ def check_types(values: Mapping[str, Any], defaults: Mapping[str, Any], notebook
 def clean_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the *values* with lists and names as the notebook compares them with those of its tables.
 
-    What people type in place of a list becomes one: a text is split at its commas, or read as a literal. Names of collections,
-    systems and measures that are understood are written as their tables have them; others stay, and are refused later.
+    What people type in place of a list becomes one: a text is split at its commas, or read as a literal. Names of
+    collections, systems and measures that are understood are written as their tables have them; others stay, and are
+    refused later.
 
     >>> clean_parameters({"collections": "mini-qa, Mini-WFB", "depths": "10,20"}, {"collections": [], "depths": [5]})
     {'collections': ['mini-qa', 'mini-wfb'], 'depths': [10, 20]}
-    >>> clean_parameters({"depths": (10, 20), "lengths": 32}, {"depths": [5], "lengths": [0]})
-    {'depths': [10, 20], 'lengths': [32]}
+    >>> clean_parameters({"depths": (10, 20), "weights": 1}, {"depths": [5], "weights": [0.3]})
+    {'depths': [10, 20], 'weights': [1.0]}
     >>> clean_parameters({"systems": "['BM25+minilm@0.3,0.7']", "measure": "MRR"}, {"systems": [], "measure": "AP"})
     {'systems': ['bm25+minilm@0.3,0.7'], 'measure': 'RR'}
     """
@@ -248,9 +249,11 @@ NAME_KEYS = {
 def _as_list(value: Any, default: list[Any]) -> Any:
     if isinstance(value, str):
         return _split(value, default)
-    if isinstance(value, tuple):  # of numbers, as `--set depths=5,10` is read
-        return list(value)
-    return [value] if default and type(value) is type(default[0]) else value
+    # A tuple is what `--set depths=5,10` is read as.
+    items = list(value) if isinstance(value, tuple) else value if isinstance(value, list) else [value]
+    if default and type(default[0]) is float:
+        items = [float(item) if type(item) is int else item for item in items]
+    return items
 
 
 def _split(text: str, default: list[Any]) -> Any:

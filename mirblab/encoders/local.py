@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mirblab.core import network, paths, registry, text_files
+from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data import digests
 from mirblab.encoders.entry import entry_file, is_folder
@@ -321,9 +321,10 @@ def _locate_trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any]
         raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
     pretokens = _trained_pretokens(folder).get("pretokens", "")
     if pretokens != entry.get("pretokens", ""):
+        advice = f'write pretokens = "{pretokens}" into' if pretokens else "take pretokens out of"
         raise MirblabError(
             f"encoder '{name}': its model was trained with pretokens = {pretokens!r}, and its entry has "
-            f"{entry.get('pretokens', '')!r}; write the first into {registry.entry_file('encoders', name)}"
+            f"{entry.get('pretokens', '')!r}; {advice} its entry in {entry_file(name)}"
         )
     return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 

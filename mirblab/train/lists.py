@@ -331,7 +331,10 @@ def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[
 
 
 def repeats_of(known: Sequence[str], texts: Sequence[str], near: float) -> np.ndarray:
-    """Return which *texts* repeat one of *known*, at least nearly (Jaccard similarity *near*; 0: folded), bool (n,)."""
+    """Return which *texts* repeat one of *known*, at least nearly bool (n,).
+
+    *near*: the Jaccard similarity from which on they do; 0: only texts that are equal apart from case and white space.
+    """
     if near:
         return find_repeats([known, texts], near, n_asked=1).shared(1, 0)[1]
     folded = {fold_text(text) for text in known}

@@ -134,7 +134,7 @@ def _optimiser(run: TrainingRun) -> Any:
     models = [part for part in run.passes.model.modules() if hasattr(part, "get_input_embeddings")]
     token_weights = {id(model.get_input_embeddings().weight) for model in models}
     named = trained_parameters(run.passes.model)
-    has_new = run.recipe.is_cross or run.recipe.is_language
+    has_new = run.recipe.is_cross or run.recipe.is_language_model
     new = [weight for name, weight in named.items() if has_new and not name.startswith("0.")]
     weights = [weight for weight in named.values() if all(weight is not head for head in new)]
     others = [weight for weight in weights if id(weight) not in token_weights]

@@ -227,10 +227,14 @@ class PairPasses(Passes):
 
     def split(self, strings: Sequence[Any]) -> list[list[int]]:
         """Return the positions of pairs in passes, the longest first."""
+        lengths = [len(ids) for ids in self.tokenised(strings)["input_ids"]]
+        return list(token_batches(np.array(lengths), self.tokens))
+
+    def tokenised(self, pairs: Sequence[Any], **options: Any) -> Mapping[str, Any]:
+        """Return the tokenizer's output for *pairs*, of which the longer text is cut first."""
+        first, second = ([pair[side] for pair in pairs] for side in (0, 1))
         longest = self.model.max_seq_length
-        queries, documents = ([pair[side] for pair in strings] for side in (0, 1))
-        cut = self.model.tokenizer(queries, documents, truncation="longest_first", max_length=longest)
-        return list(token_batches(np.array([len(ids) for ids in cut["input_ids"]]), self.tokens))
+        return self.model.tokenizer(first, second, truncation="longest_first", max_length=longest, **options)
 
     def _run(self, strings: Sequence[Any], batch: Sequence[int]) -> torch.Tensor:
         import torch

@@ -61,9 +61,7 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
         with torch.random.fork_rng():
             torch.manual_seed(recipe.seed)
             add_adapters(recipe, model)
-    if not recipe.dropout:
-        _without_dropout(model)
-    _use_fast_attention(model)
+    _prepare(recipe, base, model)
     if recipe.late:
         loss.add_token_layer(model, recipe.late, recipe.seed)
     if recipe.recompute:
@@ -71,9 +69,6 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
         # transformers 5.2x gave it another name
         enable = getattr(whole, "activation_checkpointing_enable", None) or whole.gradient_checkpointing_enable
         enable({"use_reentrant": False})
-    model.max_seq_length = recipe.max_length
-    if any(prompts.values()):
-        model.prompts = dict(prompts)
     return model
 
 
@@ -81,10 +76,7 @@ def build_language_model(recipe: Recipe, base: Encoder, new_words: Sequence[str]
     """Return a new model of *recipe* with BERT's layers for both tasks of pretraining and tokens for *new_words*."""
     model = local.load_anew(base.name, base.entry | {"dtype": "float32"}, base.folder)
     add_language_heads(model, recipe, new_words)
-    if not recipe.dropout:
-        _without_dropout(model)
-    _use_fast_attention(model)
-    model.max_seq_length = recipe.max_length
+    _prepare(recipe, base, model)
     return model
 
 
@@ -94,6 +86,11 @@ def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
     `pooling` "segments" compares both segments after layers in which they read each other; else a linear layer, drawn
     by the seed and near 0, follows the pooling. There is no sigmoid, so that scores of good documents differ.
     """
+    if base.entry.get("pretokens"):
+        raise MirblabError(
+            f"recipe '{recipe.name}': '{recipe.base}' reads rewritten formulas (pretokens), which a cross-encoder does "
+            "not; take another base"
+        )
     import torch
     from sentence_transformers import CrossEncoder
     from sentence_transformers.sentence_transformer.modules import Pooling
@@ -116,10 +113,7 @@ def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
         device=training_device(),
         activation_fn=torch.nn.Identity(),
     )
-    if not recipe.dropout:
-        _without_dropout(model)
-    _use_fast_attention(model)
-    model.max_seq_length = recipe.max_length
+    _prepare(recipe, base, model)
     return model
 
 
@@ -150,13 +144,13 @@ def _score_layer(recipe: Recipe, width: int) -> Any:
 
 
 def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
-    """Return *model* as it is stored: without pretraining's layers, adapters merged, with the length of *base*."""
+    """Return *model* as it is stored: without pretraining's layers, adapters merged, with *base*'s maximum length."""
     if recipe.is_static:
         if hasattr(model[0].embedding, "whole"):
             model[0].embedding = model[0].embedding.joined()
         model[0].tokenizer.enable_truncation(base.max_length)
         return model
-    if recipe.is_language:
+    if recipe.is_language_model:
         remove_language_heads(model)
     if recipe.lora:
         merge_adapters(model)
@@ -265,6 +259,16 @@ def move_token_embeddings(recipe: Recipe, model: Any) -> None:
         mixed = torch.lerp(weights.float(), table.weight.to(weights.device), recipe.tokens_share)
         lengths = weights.norm(dim=1, keepdim=True) / mixed.norm(dim=1, keepdim=True).clamp_min(1e-12)
         weights.copy_(mixed * lengths)
+
+
+def _prepare(recipe: Recipe, base: Encoder, model: Any) -> None:
+    """Set what every transformer is trained with: dropout, attention, the longest text, and its base's prompts."""
+    if not recipe.dropout:
+        _without_dropout(model)
+    _use_fast_attention(model)
+    model.max_seq_length = recipe.max_length
+    if not recipe.is_cross and any(base.entry["prompts"].values()):
+        model.prompts = dict(base.entry["prompts"])
 
 
 def _without_dropout(model: Any) -> None:

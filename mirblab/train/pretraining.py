@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,11 @@ import numpy as np
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.encoders import local
-from mirblab.encoders.encoding import token_batches
 from mirblab.formula.in_text import split_text
 from mirblab.formula.ngrams import named_pretokenisation
 from mirblab.sources import catalogue
 from mirblab.train.lists import evaluated_queries, repeats_of
-from mirblab.train.loss import LossOf, Passes
+from mirblab.train.loss import LossOf, PairPasses
 from mirblab.train.pairs import batch_rows
 from mirblab.train.recipes import Recipe
 
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
 
     from mirblab.train.validation import CurrentModel, Evaluate
 
-# A sentence, the one after it or one of another document, and which of both.
+# The first sentence, the second one, and whether the second follows the first in its document.
 SentencePair = tuple[str, str, bool]
 _PAIRS, _HELD_OUT = 20, 21  # the purposes of random streams, beside those of train.pairs and train.lists
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z(\"“]|$)|\n\s*\n")
-# Of the chosen tokens so many become [MASK] and a random token (Devlin et al., NAACL 2019); the rest stay.
+# Shares of the chosen tokens that become [MASK] and a random token; the others stay (Devlin et al., NAACL 2019).
 _MASKED, _RANDOM = 0.8, 0.1
 _NOT_MASKED = -1
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """The sentences of documents that have at least two, as the tokenizer reads them, and those held out.
+    """The sentences of each document to learn from, after formulas are rewritten, and those of held-out documents.
 
     *new_words*: the words of formulas that become tokens of their own.
     """
@@ -55,7 +54,7 @@ class Sentences:
     @cached_property
     def places(self) -> np.ndarray:
         """Return the document and the place of the first sentence of every pair, (n, 2)."""
-        return np.array([(at, place) for at, own in enumerate(self.documents) for place in range(len(own) - 1)])
+        return _places(self.documents)
 
     def draw(self, recipe: Recipe, step: int) -> list[SentencePair]:
         """Return the pairs of a *step*, from 0, drawn by the seed and the step alone."""
@@ -79,8 +78,13 @@ def gather_sentences(recipe: Recipe, tokenizer: Any) -> Sentences:
     A document that at least nearly repeats (`near`) a query of an evaluation of these collections, or of those in
     `apart`, is left out, and so is one of a single sentence. Raises MirblabError for fewer pairs than one batch.
     """
+    if parts := [name for name in recipe.collections if ":" in name]:
+        raise MirblabError(
+            f"recipe '{recipe.name}': a language model learns from all documents and from no split; write "
+            f"{parts[0].partition(':')[0]!r} in place of {parts[0]!r}"
+        )
     apart = evaluated_queries([*recipe.collections, *recipe.apart], set())
-    rewrite = named_pretokenisation(recipe.pretokens) if recipe.pretokens else str
+    rewrite = _rewriter(recipe.pretokens)
     documents, words = list[list[str]](), Counter[str]()
     for name in recipe.collections:
         texts = catalogue.load(name).texts
@@ -97,14 +101,14 @@ def gather_sentences(recipe: Recipe, tokenizer: Any) -> Sentences:
     order = np.random.default_rng([recipe.seed, _HELD_OUT]).permutation(len(documents))
     held_out = set(order[: min(recipe.held_out_queries, len(documents) // 2)].tolist())
     learnt = [own for at, own in enumerate(documents) if at not in held_out]
-    cut = [word for word, _ in words.most_common() if len(tokenizer.tokenize(word)) > 1]
-    found = Sentences(learnt, [documents[at] for at in sorted(held_out)], cut[: recipe.new_tokens])
-    if len(found) < recipe.batch:
+    split_words = [word for word, _ in words.most_common() if len(tokenizer.tokenize(word)) > 1]
+    sentences = Sentences(learnt, [documents[at] for at in sorted(held_out)], split_words[: recipe.new_tokens])
+    if len(sentences) < recipe.batch:
         raise MirblabError(
-            f"recipe '{recipe.name}': the documents of {', '.join(recipe.collections)} have {len(found)} pairs of "
+            f"recipe '{recipe.name}': the documents of {', '.join(recipe.collections)} have {len(sentences)} pairs of "
             f"sentences, fewer than one batch of {recipe.batch}; give more collections or --set batch=..."
         )
-    return found
+    return sentences
 
 
 def split_sentences(text: str) -> list[str]:
@@ -132,9 +136,8 @@ def held_out_sentences(recipe: Recipe, material: Sentences) -> Evaluate | None:
     """
     if not material.held_out:
         return None
-    places = [(at, place) for at, own in enumerate(material.held_out) for place in range(len(own) - 1)]
     rng = np.random.default_rng([recipe.seed, _HELD_OUT, 1])
-    pairs = _draw_pairs(material.held_out, places, rng, recipe.next_sentence)
+    pairs = _draw_pairs(material.held_out, _places(material.held_out), rng, recipe.next_sentence)
 
     def measure(model: CurrentModel, step: int) -> dict[str, float]:
         import torch
@@ -162,14 +165,15 @@ def add_language_heads(model: Any, recipe: Recipe, new_words: Sequence[str]) -> 
     embeddings = transformer.model.get_input_embeddings().weight.detach()
     pieces = [transformer.tokenizer(word, add_special_tokens=False)["input_ids"] for word in new_words]
     begin = [embeddings[ids].mean(dim=0) for ids in pieces]
-    transformer.tokenizer.add_tokens([AddedToken(word, normalized=False) for word in new_words])
+    transformer.tokenizer.add_tokens([AddedToken(word, normalized=False, single_word=True) for word in new_words])
     transformer.model.resize_token_embeddings(len(transformer.tokenizer), mean_resizing=False)
     ids = transformer.tokenizer.convert_tokens_to_ids(list(new_words))
     with torch.no_grad(), torch.random.fork_rng():
         for at, vector in zip(ids, begin, strict=True):
             transformer.model.get_input_embeddings().weight[at] = vector
         torch.manual_seed(recipe.seed)
-        model.append(_language_heads(transformer.get_embedding_dimension(), len(transformer.tokenizer)))
+        heads = _language_heads(transformer.get_embedding_dimension(), len(transformer.tokenizer))
+    model.append(heads.to(model.device))
 
 
 def remove_language_heads(model: Any) -> None:
@@ -189,7 +193,7 @@ def _language_heads(width: int, n_tokens: int) -> Any:
 
 
 @dataclass(frozen=True)
-class MaskedPasses(Passes):
+class MaskedPasses(PairPasses):
     """Runs pairs of sentences with masked tokens; a pair's row has five numbers, (n, 5).
 
     They are the sum of the losses of its masked tokens, how many these are and how many are right, the loss of the next
@@ -198,23 +202,13 @@ class MaskedPasses(Passes):
 
     mask_share: float = 0.15
 
-    def split(self, strings: Sequence[Any]) -> list[list[int]]:
-        """Return the positions of pairs in passes, the longest first."""
-        cut = self._tokens(strings)
-        return list(token_batches(np.array([len(ids) for ids in cut["input_ids"]]), self.tokens))
-
-    def _tokens(self, pairs: Sequence[SentencePair], **options: Any) -> Mapping[str, Any]:
-        first, second = ([pair[side] for pair in pairs] for side in (0, 1))
-        longest = self.model[0].max_seq_length
-        return self.model.tokenizer(first, second, truncation="longest_first", max_length=longest, **options)
-
     def _run(self, strings: Sequence[Any], batch: Sequence[int]) -> torch.Tensor:
         import torch
         from torch.nn.functional import cross_entropy
 
         pairs, device, heads = [strings[position] for position in batch], self.model.device, self.model[-1]
         features = {
-            name: value.to(device) for name, value in self._tokens(pairs, padding=True, return_tensors="pt").items()
+            name: value.to(device) for name, value in self.tokenised(pairs, padding=True, return_tensors="pt").items()
         }
         targets = self._choose(features["input_ids"])
         features["input_ids"] = self._mask(features["input_ids"], targets)
@@ -261,8 +255,20 @@ def language_loss(recipe: Recipe) -> LossOf:
     return loss_of
 
 
+def _rewriter(pretokens: str) -> Callable[[str], str]:
+    """Return what rewrites a sentence as the encoder rewrites its text: a short one is no formula without dollars."""
+    if not pretokens:
+        return str
+    whole = named_pretokenisation(pretokens)
+    return lambda sentence: whole(sentence) if "$" in sentence else sentence.lower()
+
+
+def _places(documents: Sequence[Sequence[str]]) -> np.ndarray:
+    return np.array([(at, place) for at, own in enumerate(documents) for place in range(len(own) - 1)])
+
+
 def _draw_pairs(
-    documents: Sequence[Sequence[str]], places: Any, rng: np.random.Generator, next_sentence: bool
+    documents: Sequence[Sequence[str]], places: np.ndarray, rng: np.random.Generator, next_sentence: bool
 ) -> list[SentencePair]:
     """Return a pair for each of *places*; with *next_sentence* half of the second sentences are of other documents."""
     pairs = list[SentencePair]()
@@ -281,7 +287,7 @@ def _formula_words(documents: Sequence[Sequence[str]], rewrite: Any) -> Counter[
     counts = Counter[str]()
     for sentences in documents:
         for sentence in sentences:
-            for formula in split_text(sentence)[1::2]:
+            for formula in split_text(sentence)[1::2] if "$" in sentence else ():
                 words = rewrite(f"${formula}$").split()
                 counts.update(word for word in words if "$" not in word.strip("$"))
     return counts

@@ -117,7 +117,7 @@ class Recipe:
         return self.kind == CROSS
 
     @property
-    def is_language(self) -> bool:
+    def is_language_model(self) -> bool:
         """Return whether the base is pretrained further, by masked words and the next sentence."""
         return self.kind == LANGUAGE
 

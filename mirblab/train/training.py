@@ -66,11 +66,12 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
-    if plan.is_language:
+    if plan.is_language_model:
         base = starting_encoder(plan)
         if base.entry.get("pretokens", plan.pretokens) != plan.pretokens:
             raise MirblabError(
-                f"recipe '{plan.name}': its base has pretokens = {base.entry['pretokens']!r}; write the same"
+                f"recipe '{plan.name}': its base has pretokens = {base.entry['pretokens']!r}; write "
+                f'pretokens = "{base.entry["pretokens"]}"'
             )
         tokenizer = local.load_anew(base.name, base.entry, base.folder).tokenizer
         return _train(plan, gather_sentences(plan, tokenizer), evaluate, force)
@@ -124,7 +125,7 @@ def _train(
 
 
 def _passes(plan: Recipe) -> Callable[[Any, str, int, str], Passes]:
-    if plan.is_language:
+    if plan.is_language_model:
         return partial(MaskedPasses, mask_share=plan.mask_share)
     if plan.is_cross:
         return PairPasses
@@ -143,7 +144,7 @@ def starting_model(name: str | Recipe) -> str:
     if not plan.is_static:
         return plan.encoder
     system, encoder = f"{plan.encoder}-static-untrained", starting_encoder(plan)
-    identity = {"base": plan.base, "base_revision": str(encoder.entry.get("revision", "")), "trained": False}
+    identity = {"base": plan.base, "trained": False} | _starting_revisions(replace(plan, tokens_from=""), encoder)
     if not is_finished(system, identity):
         model = finish_model(plan, encoder, build_model(plan, encoder))
         store_model(system, model, model_card(plan, encoder), identity)
@@ -170,7 +171,7 @@ def training_log(name: str) -> pd.DataFrame:
 def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
     revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
-    if pretokens := encoder.entry.get("pretokens"):  # as the model's texts are rewritten, too
+    if pretokens := encoder.entry.get("pretokens"):  # the trained model must rewrite its texts in the same way
         revisions["pretokens"] = pretokens
     if plan.tokens_from:
         tokens = local.find_trained(plan.tokens_from)

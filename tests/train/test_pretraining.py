@@ -16,6 +16,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import local
 from mirblab.encoders.encoding import encoder
+from mirblab.train import pretraining
 from mirblab.train.model import build_language_model
 from mirblab.train.pretraining import MaskedPasses, gather_sentences, language_loss, split_sentences
 from mirblab.train.recipes import recipe
@@ -142,6 +143,10 @@ def test_the_loss_is_that_of_bert(home: Path, monkeypatch: pytest.MonkeyPatch) -
     guessed = expected.prediction_logits.argmax(-1)[labels != -100] == labels[labels != -100]
     assert rows[:, 1].sum() == (labels != -100).sum() and rows[:, 2].sum() == guessed.sum()
     assert rows[:, 4].sum() == (expected.seq_relationship_logits.argmax(-1) == follows).sum()
+    of_words = theirs(**given, labels=labels, next_sentence_label=None)
+    masked = torch.nn.functional.cross_entropy(of_words.prediction_logits[labels != -100], labels[labels != -100])
+    alone = language_loss(recipe("mine", next_sentence=False))(rows)
+    torch.testing.assert_close(alone, masked, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_masked(home: Path) -> None:
@@ -156,6 +161,7 @@ def test_what_is_masked(home: Path) -> None:
     assert (masked[~chosen] == tokens[~chosen]).all() and (targets[chosen] == tokens[chosen]).all()
     assert 0.17 < (chosen.sum() / (~special).sum()).item() < 0.23
     assert 0.76 < (masked[chosen] == model.tokenizer.mask_token_id).float().mean() < 0.84
+    assert 0.07 < (masked[chosen] == tokens[chosen]).float().mean() < 0.14  # some random tokens are the same
 
 
 def test_half_of_the_second_sentences_are_of_other_documents(home: Path) -> None:
@@ -189,6 +195,25 @@ def test_a_new_token_begins_as_the_mean_of_its_pieces(home: Path) -> None:
     torch.testing.assert_close(new[: len(old)], old)
 
 
+def test_a_new_token_is_no_part_of_a_word(home: Path) -> None:
+    """Without dollars a symbol's name begins many words."""
+    plan, base = recipe("mine", pretokens="pya0-plain"), encoder("tiny")
+    model = build_language_model(plan, base, ["ring", "no"])
+    assert "no" not in model.tokenizer.tokenize("norm nox") and "no" in model.tokenizer.tokenize("norm no")
+
+
+def test_it_has_the_prompts_of_its_base(home: Path) -> None:
+    """And splits of collections are refused, since it reads all documents; a short sentence is no formula."""
+    file = home / "registry" / "encoders.toml"
+    file.write_text(file.read_text().replace('query = ""', 'query = "ask : "'))
+    assert encoder(train.train("mine", out="asked")).strings(["every ring has a norm"], "query") == [
+        "ask : every ring has a norm"
+    ]
+    with pytest.raises(MirblabError, match="write 'made-up' in place of 'made-up:train'"):
+        train.train("mine", collections=["made-up:train"], out="part")
+    assert pretraining._rewriter("pya0")("Why?") == "why?"
+
+
 def test_it_learns_and_is_an_encoder(home: Path) -> None:
     """The same bytes after an interruption; it keeps its tokens, not its layers; what is trained from it as well."""
     whole = train.train("mine", steps=30, out="whole")
@@ -206,12 +231,20 @@ def test_it_learns_and_is_an_encoder(home: Path) -> None:
     with pytest.raises(OSError, match="pulled"):
         train.train("mine", steps=30, out="cut", evaluate=stop, **often)
     assert weights(train.train("mine", steps=30, out="cut", **often)) == weights(whole)
+    card = (whole / "README.md").read_text()
+    assert "masked words and whether a sentence follows" in card and "negatives ranking" not in card
+    assert "perplexity" in card and "pairs of sentences of 4 documents" in card
     made = encoder(whole)
     assert made.strings([r"Ring $\frac12$"]) == ["ring $frac$"] and made.key["pretokens"] == "pya0"
     assert made.vectors(["ring $a$"]).shape == (1, 16)
     train.train("mine")
-    assert encoder(train.train("derived")).strings(["$a$"]) == ["$a$"]
-    assert encoder("derived").key["pretokens"] == "pya0"
+    derived = encoder(train.train("derived"))
+    assert derived.strings([r"$\frac12$"]) == ["$frac$"] and derived.key["pretokens"] == "pya0"
+    for one in (made, derived):  # the tokens are kept, the layers of pretraining are not
+        model = local.load_anew(one.name, one.entry, one.folder)
+        assert model.tokenizer.tokenize("$frac$") == ["$frac$"] and len(model) == 3
+    with pytest.raises(MirblabError, match="reads rewritten formulas"):
+        train.train("derived", kind="cross-encoder", out="reranker")
 
 
 def test_an_entry_that_would_read_other_texts_is_refused(home: Path) -> None:
@@ -223,7 +256,7 @@ def test_an_entry_that_would_read_other_texts_is_refused(home: Path) -> None:
         encoder("mine")
     file.write_text(f'{file.read_text()}pretokens = "pya0"\n')
     assert encoder("mine").folder == paths.models() / "mine"
-    with pytest.raises(MirblabError, match=r"its base has pretokens = 'pya0'; write the same"):
+    with pytest.raises(MirblabError, match=r"its base has pretokens = 'pya0'; write pretokens = \"pya0\""):
         train.train("mine", base="mine", pretokens="", new_tokens=0, out="again")
 
 

@@ -290,10 +290,18 @@ def test_a_static_model_learns_only_tokens_that_its_texts_have(home: Path, monke
     views = made_up_views()
     views.loc[views.split == "dev", "informal"] += " [MASK]"
     views = views.assign(signature=views.signature.where(views.split == "dev", views.type))
+    sizes: list[int] = []
+    state = loop.training_state
+    monkeypatch.setattr(
+        loop,
+        "training_state",
+        lambda *given: sizes.append(len(next(iter(loop.trained_parameters(given[0]).values())))) or state(*given),
+    )
     few = train.train("mine", views, base="static:tiny", evaluate_every=2, out="few")
     monkeypatch.setattr("mirblab.train.training.train_used_tokens", lambda *_: None)
     whole = train.train("mine", views, base="static:tiny", evaluate_every=2, out="whole")
     assert (few / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert sizes[0] < sizes[-1]  # embeddings that were trained
     logs = [train.training_log(name).drop(columns=["seconds", "pairs_per_second"]) for name in ("few", "whole")]
     pd.testing.assert_frame_equal(*logs)
 

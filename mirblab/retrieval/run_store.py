@@ -34,6 +34,11 @@ class RunStore:
                 return cut_run(_from_parquet(content), depth)
         return None
 
+    def parts(self, key: str) -> list[pd.DataFrame]:
+        """Return all runs stored under *key*, which other processes may have put beside each other."""
+        contents = (stored_files.read_sealed(path, _CONSEQUENCE) for _, path in self._stored(key))
+        return [_from_parquet(content) for content in contents if content is not None]
+
     def once(self, key: str, depth: int, deep: int, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """Return the run under *key*, cut to *depth*; make and store a missing one, *deep* documents deep."""
         run = self.get(key, depth)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from mirblab.core import paths, registry
+from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.data import runs
 from mirblab.data.collection import Collection
@@ -513,20 +513,35 @@ def _approach0(self: System, collection: Collection, depth: int) -> pd.DataFrame
 def pair_scores(
     first: System, reranker: str, collection: Collection, depth: int, max_length: int = 0, instruction: str = ""
 ) -> pd.DataFrame:
-    """Return a run of the reranker's scores of each query's first *depth* documents, computed once and stored."""
+    """Return a run of the reranker's scores of each query's first *depth* documents.
+
+    Each pair of a query and a document is scored once and stored, whatever first stage or depth asks for it.
+    """
     options: dict[str, Any] = {"max_length": max_length, "instruction": instruction}
-    parts = {
-        "first": first.run_key(collection),
-        "reranker": rerank.reranker_settings(reranker, **options),
-        "depth": depth,
-        "version": VERSIONS["rerank"],
-    }
+    settings = rerank.reranker_settings(reranker, **options)
+    if settings.get("instruction") == "card" and not collection.card.instruction:
+        del settings["instruction"]  # the pairs are those without one
+    parts = {"pairs": settings, "collection": collection.fingerprint, "version": VERSIONS["rerank"]}
+    store, key = _store(), _settings_digest(parts)
 
-    def score() -> pd.DataFrame:
-        return rerank.score_shortlist(first.search(collection, depth), collection, reranker, **options)
+    def numbered(run: pd.DataFrame) -> pd.Series:
+        """Return the scores of a run by one number for each pair of a query and a document."""
+        run = _with_collection_ids(run, collection, reranker)
+        numbers = run.query_id.cat.codes.to_numpy(np.int64) * len(collection.doc_ids) + run.doc_id.cat.codes.to_numpy()
+        return pd.Series(run.score.to_numpy(np.float32), numbers)
 
-    scored = _store().once(_settings_digest(parts), depth, depth, score)
-    return _with_collection_ids(scored, collection, reranker)
+    shortlist = first.search(collection, depth)
+    wanted = numbered(shortlist).index
+    known = [numbered(run) for run in store.parts(key)]
+    is_missing = ~wanted.isin(np.concatenate([np.empty(0, np.int64), *(scores.index for scores in known)]))
+    if is_missing.any():
+        scored = rerank.score_shortlist(shortlist[is_missing], collection, reranker, **options)
+        atomic_files.try_to_store("runs", store.put, key, len(scored), scored)
+        known.append(numbered(scored))
+    every = pd.concat(known) if known else numbered(shortlist)  # an empty one
+    scored = shortlist.assign(score=every[~every.index.duplicated()][wanted].to_numpy())
+    scored.attrs = {}  # those of the first stage
+    return _with_collection_ids(runs.order_run(scored), collection, reranker)
 
 
 def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:

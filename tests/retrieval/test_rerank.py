@@ -101,3 +101,27 @@ def test_a_hub_model_that_is_not_here_says_what_to_do(monkeypatch):
     run = systems.system("bm25").search(c, depth=1)
     with pytest.raises(MirblabError, match="not on this machine and the Hub cannot be reached"):
         rerank.score_shortlist(run, c, "bge-reranker-v2-m3")
+
+
+def test_each_pair_is_scored_once(tiny_cross_encoder, make_folder, tmp_path, monkeypatch):
+    """Whatever first stage, depth or instruction that a collection does not have asks for it, with the same scores."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    c = catalogue.load(make_folder(queries=[{"_id": f"q{n}", "text": f"document {n}"} for n in (1, 2)]))
+    asked: list[int] = []
+    score = rerank.score_shortlist
+    monkeypatch.setattr(
+        rerank, "score_shortlist", lambda run, *rest, **options: asked.append(len(run)) or score(run, *rest, **options)
+    )
+    bm25, grams = systems.system("bm25"), systems.system("chargrams")
+    shallow = systems.pair_scores(bm25, tiny_cross_encoder, c, 1)
+    deep = systems.pair_scores(bm25, tiny_cross_encoder, c, 3)
+    others = systems.pair_scores(grams, tiny_cross_encoder, c, 3, instruction="card")
+    assert systems.pair_scores(grams, tiny_cross_encoder, c, 2).attrs["system"] == tiny_cross_encoder
+    pairs = [set(zip(run.query_id, run.doc_id, strict=True)) for run in (shallow, deep, others)]
+    assert pairs[0] < pairs[1] and sum(asked) == len(pairs[1] | pairs[2])
+    whole = score(bm25.search(c, 3), c, tiny_cross_encoder)
+    pd.testing.assert_frame_equal(
+        deep.astype({"query_id": "str", "doc_id": "str"}), whole.astype({"query_id": "str", "doc_id": "str"})
+    )
+    empty = systems.pair_scores(systems.system("structure"), tiny_cross_encoder, c, 3)
+    assert not len(empty) and list(empty.columns) == list(deep.columns)

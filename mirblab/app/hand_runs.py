@@ -249,9 +249,10 @@ NAME_KEYS = {
 def _as_list(value: Any, default: list[Any]) -> Any:
     if isinstance(value, str):
         return _split(value, default)
+    is_number = default and isinstance(default[0], int | float) and isinstance(value, int | float)
     # A tuple is what `--set depths=5,10` is read as.
-    items = list(value) if isinstance(value, tuple) else value if isinstance(value, list) else [value]
-    if default and type(default[0]) is float:
+    items = list(value) if isinstance(value, tuple) else [value] if is_number else value
+    if default and type(default[0]) is float and isinstance(items, list):
         items = [float(item) if type(item) is int else item for item in items]
     return items
 

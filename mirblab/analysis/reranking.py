@@ -66,7 +66,8 @@ def reranking_factors(
     *lengths* are tokens per text (0: the registry's), *instructions* "" or "card" (the collection's own before the
     query), *weights* the reranker's share of the score, above 0; the rest is the first stage's. Columns: collection,
     system, reranker, depth, max_length, instruction, weight, first_stage, value, change, low, high (95 % bootstrap
-    interval of the change over queries), p (paired permutation test), better, worse, n_queries.
+    interval of the change over queries), p (paired permutation test), better, worse, n_queries. A reranker that always
+    has the instruction has no rows without it, and a collection that has none no rows with it.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -78,7 +79,11 @@ def reranking_factors(
     plain_run = first.search(collection)
     plain = _by_query(plain_run, collection, measure)
     rows = []
-    for reranker, length, instruction in product(rerankers, lengths, instructions):
+    used = [
+        (reranker, length, _used_instruction(reranker, instruction, collection))
+        for reranker, length, instruction in product(rerankers, lengths, instructions)
+    ]
+    for reranker, length, instruction in dict.fromkeys(used):
         pairs = systems.pair_scores(first, reranker, collection, max(depths), length, instruction)
         for depth, weight in product(sorted(set(depths)), weights):
             after = _by_query(_reorder(plain_run, pairs, depth, weight), collection, measure)
@@ -91,6 +96,12 @@ def reranking_factors(
             )
     order = ["collection", "system", "reranker", "depth", "max_length", "instruction", "weight", "first_stage", "value"]
     return pd.DataFrame(rows)[[*order, "change", "low", "high", "p", *_COUNTS]]
+
+
+def _used_instruction(reranker: str, instruction: str, collection: Collection) -> str:
+    """Return the instruction that stands before the queries: the reranker's own where *instruction* is ""."""
+    own = rerank.reranker_settings(reranker, 0, instruction).get("instruction", "")
+    return "" if own == "card" and not collection.card.instruction else own
 
 
 def reranking_changes(

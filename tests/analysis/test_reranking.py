@@ -104,3 +104,20 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     assert advice.startswith("Use 0.3 of the reranker's score and the first stage's: +2.0 points")
     worse = pd.DataFrame(rows[:2])
     assert describe_reranking(worse)[2] == "Do not rerank with these models: no weight raises the mean."
+
+
+def test_a_row_says_which_instruction_was_used(tmp_path, monkeypatch, make_folder):
+    """A reranker that always has it has no row without, and a collection without one has none with it."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "registry").mkdir(parents=True)
+    told = '[told]\nkind = "max-sim"\nencoder = "minilm"\ninstruction = "card"\n'
+    (tmp_path / "home" / "registry" / "rerankers.toml").write_text(told)
+    queries = [{"_id": f"q{n}", "text": f"document {n}"} for n in (1, 2)]
+    first, names = systems.system("bm25"), ["maxsim", "told"]
+    with_one = catalogue.load(make_folder(queries=queries, card='instruction = "Find it."\n', name="with"))
+    rows = reranking_factors(with_one, first, names, "RR", depths=[2])
+    assert rows[["reranker", "instruction"]].values.tolist() == [["maxsim", ""], ["maxsim", "card"], ["told", "card"]]
+    without = reranking_factors(
+        catalogue.load(make_folder(queries=queries, name="without")), first, names, "RR", depths=[2]
+    )
+    assert without[["reranker", "instruction"]].values.tolist() == [["maxsim", ""], ["told", ""]]

@@ -80,7 +80,7 @@ def reranking_factors(
     plain = _by_query(plain_run, collection, measure)
     rows = []
     used = [
-        (reranker, length, _used_instruction(reranker, instruction, collection))
+        (reranker, length, rerank.used_settings(reranker, collection, length, instruction).get("instruction", ""))
         for reranker, length, instruction in product(rerankers, lengths, instructions)
     ]
     for reranker, length, instruction in dict.fromkeys(used):
@@ -96,12 +96,6 @@ def reranking_factors(
             )
     order = ["collection", "system", "reranker", "depth", "max_length", "instruction", "weight", "first_stage", "value"]
     return pd.DataFrame(rows)[[*order, "change", "low", "high", "p", *_COUNTS]]
-
-
-def _used_instruction(reranker: str, instruction: str, collection: Collection) -> str:
-    """Return the instruction that stands before the queries: the reranker's own where *instruction* is ""."""
-    own = rerank.reranker_settings(reranker, 0, instruction).get("instruction", "")
-    return "" if own == "card" and not collection.card.instruction else own
 
 
 def reranking_changes(

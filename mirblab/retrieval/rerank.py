@@ -35,6 +35,16 @@ def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str
     return _read_entry(name_or_folder) | options
 
 
+def used_settings(
+    name_or_folder: str, collection: Collection, max_length: int = 0, instruction: str = ""
+) -> dict[str, Any]:
+    """Return `reranker_settings` as they are used on *collection*: without "card" where it has no instruction."""
+    settings = reranker_settings(name_or_folder, max_length, instruction)
+    if settings.get("instruction") == "card" and not collection.card.instruction:
+        del settings["instruction"]
+    return settings
+
+
 def _read_entry(name_or_folder: str) -> dict[str, Any]:
     entries, folder = registry.read_registry("rerankers"), Path(name_or_folder)
     if name_or_folder not in entries:

@@ -518,9 +518,7 @@ def pair_scores(
     Each pair of a query and a document is scored once and stored, whatever first stage or depth asks for it.
     """
     options: dict[str, Any] = {"max_length": max_length, "instruction": instruction}
-    settings = rerank.reranker_settings(reranker, **options)
-    if settings.get("instruction") == "card" and not collection.card.instruction:
-        del settings["instruction"]  # the pairs are those without one
+    settings = rerank.used_settings(reranker, collection, **options)
     parts = {"pairs": settings, "collection": collection.fingerprint, "version": VERSIONS["rerank"]}
     store, key = _store(), _settings_digest(parts)
 

@@ -311,7 +311,7 @@ def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[
     The function returns documents, by position, with all that at least nearly repeat one of them.
     """
     texts = collection.texts
-    known_queries, known_documents = (repeats_of(apart, own, recipe.near) for own in (collection.query_texts, texts))
+    known_queries, known_documents = repeats_of(apart, [collection.query_texts, texts], recipe.near)
     if not recipe.near:
         return known_queries, known_documents, lambda documents: documents
     inside = find_repeats([texts], recipe.near)
@@ -330,15 +330,16 @@ def _repeats(recipe: Recipe, collection: Collection, apart: list[str]) -> tuple[
     return known_queries, known_documents, alike
 
 
-def repeats_of(known: Sequence[str], texts: Sequence[str], near: float) -> np.ndarray:
-    """Return which *texts* repeat one of *known*, at least nearly bool (n,).
+def repeats_of(known: Sequence[str], lists: Sequence[Sequence[str]], near: float) -> list[np.ndarray]:
+    """Return for each of *lists* which of its texts at least nearly repeat one of *known*, bool (n,).
 
     *near*: the Jaccard similarity from which on they do; 0: only texts that are equal apart from case and white space.
     """
     if near:
-        return find_repeats([known, texts], near, n_asked=1).shared(1, 0)[1]
+        same = find_repeats([known, *lists], near, n_asked=1)
+        return [same.shared(place, 0)[1] for place in range(1, len(lists) + 1)]
     folded = {fold_text(text) for text in known}
-    return np.array([fold_text(text) in folded for text in texts])
+    return [np.array([fold_text(text) in folded for text in texts]) for texts in lists]
 
 
 def _held_out_rows(recipe: Recipe, number: int, queries: list[RankedQuery], wanted: int) -> set[int]:

@@ -88,7 +88,7 @@ def gather_sentences(recipe: Recipe, tokenizer: Any) -> Sentences:
     documents, words = list[list[str]](), Counter[str]()
     for name in recipe.collections:
         texts = catalogue.load(name).texts
-        known = repeats_of(apart, texts, recipe.near)
+        [known] = repeats_of(apart, [texts], recipe.near)
         kept = [text for text, is_known in zip(texts, known, strict=True) if not is_known]
         split = [own for own in map(split_sentences, dict.fromkeys(kept)) if len(own) > 1]
         if recipe.new_tokens:

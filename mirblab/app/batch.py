@@ -142,6 +142,7 @@ TEXTS_PER_SECOND = 70.0  # MiniLM on two cores
 TERMS_PER_TEXT = 200  # of a learned sparse vector, of which each takes 8 bytes
 SECONDS_PER_RUN = 0.35  # of a run whose texts are encoded
 _BY_TOKENS = ("late", "rerank")  # kinds of systems that may encode the tokens of texts
+SMALL = 2_000  # documents, in which a search that encodes nothing takes seconds
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,8 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     """Return the runs that the jobs need and that are not stored yet, parts before their compositions.
 
     What reads token vectors comes first, since these passes through the model store the vectors of the texts, too.
+    A run of a small collection for which nothing is encoded is left to the notebook: a search uses one core, so it
+    would leave the others idle here.
     """
     needed: dict[str, dict[str, None]] = {}
     for job in jobs:
@@ -185,10 +188,16 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     missing, counted = [], dict[Path, set[int]]()
     for collection_name in sorted(needed):
         collection = catalogue.load(collection_name)
-        for name in sorted(needed[collection_name], key=lambda name: system(name).settings["kind"] not in _BY_TOKENS):
+        for name in sorted(needed[collection_name], key=lambda name: not _reads_tokens(system(name))):
             if not system(name).is_stored(collection):
-                missing.append(_missing_run(system(name), collection, collection_name, counted))
+                run = _missing_run(system(name), collection, collection_name, counted)
+                if run.n_texts or _reads_tokens(system(name)) or len(collection.doc_ids) >= SMALL:
+                    missing.append(run)
     return missing
+
+
+def _reads_tokens(one: System) -> bool:
+    return one.settings["kind"] in _BY_TOKENS
 
 
 def with_parts(whole: System) -> list[System]:

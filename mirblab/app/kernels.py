@@ -18,7 +18,16 @@ from jupyter_client.provisioning import LocalProvisioner
 
 from mirblab.core import processes
 
-_LIBRARIES = ("ipykernel.kernelapp", "matplotlib_inline.backend_inline", "seaborn", "sentence_transformers")
+_LIBRARIES = (
+    "ipykernel.kernelapp",
+    "ipykernel.debugger",
+    "matplotlib_inline.backend_inline",
+    "matplotlib.backends.backend_pdf",
+    "matplotlib.backends.backend_svg",
+    "seaborn",
+    "sentence_transformers",
+    "mirblab.app.hand_runs",  # with what loads a collection, searches it and measures a run
+)
 _LAUNCHER = "ipykernel_launcher"
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -246,14 +247,15 @@ class Encoder:
         pool = ThreadPoolExecutor(workers, initializer=_one_thread)
         try:
             with progress(len(strings), self.name, "texts") as bar:
-                for start in range(0, len(mixed), 8 * workers):
-                    window = mixed[start : start + 8 * workers]
+                ahead: deque[tuple[list[int], Any, Future[list[np.ndarray]]]] = deque()
+                for number, batch in enumerate(mixed, start=1):
                     # the tokenizer cannot be shared by threads, so this one does it for all
-                    made = [entry.model_input(model, [strings[i] for i in batch], prompt) for batch in window]
-                    jobs = [pool.submit(_run_model, model, some, wanted) for some in made]
-                    for batch, some, job in zip(window, made, jobs, strict=True):
-                        yield batch, some, job.result()
-                        bar.update(len(batch))
+                    features = entry.model_input(model, [strings[i] for i in batch], prompt)
+                    ahead.append((batch, features, pool.submit(_run_model, model, features, wanted)))
+                    while len(ahead) > (8 * workers if number < len(mixed) else 0):
+                        done, of_done, job = ahead.popleft()
+                        yield done, of_done, job.result()
+                        bar.update(len(done))
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -52,6 +52,7 @@ Sector = dict[int, dict[str, Counter[tuple[str, ...]]]]
 PathNumbers = dict[tuple[int, str], int]  # of a path: a shorter path, -1 for none, and one more type
 SYMBOL_WEIGHTS = (1.00, 0.94, 0.90)
 LENGTH_PENALTY = 0.20
+SECTORS = 20_000  # that a scorer keeps
 
 
 @dataclass(slots=True)
@@ -197,7 +198,10 @@ class Approach0Scorer:
     ) -> None:
         self.symbol_weights = symbol_weights
         self.eta = eta
+        self._weights = symbol_weights or SYMBOL_WEIGHTS
         self._numbers: PathNumbers = {}
+        # Queries meet the same subtrees again and again.
+        self._sector = lru_cache(SECTORS)(lambda place, root: self._formulas[place].sector(root))
         self._formulas: list[NumberedPaths] = []
         with progress(len(formulas), "leaf-root paths", "formula") as bar:
             for formula in formulas:
@@ -221,13 +225,11 @@ class Approach0Scorer:
             raise MirblabError(f"a scorer of {len(self):,} formulas has no positions {places.min()} to {places.max()}")
         structure, query_root, doc_root = self._structure(own, [self._formulas[place] for place in places])
         scores = np.zeros(len(places), np.float32)
-        sectors: dict[int, Sector] = {}
+        sectors = {root: own.sector(root) for root in set(query_root[structure > 0].tolist())}
         for at in np.flatnonzero(structure):
-            root = int(query_root[at])
-            if root not in sectors:
-                sectors[root] = own.sector(root)
-            found = self._formulas[places[at]]
-            scores[at] = self._combined(structure[at], own, sectors[root], found, int(doc_root[at]))
+            place, root = int(places[at]), int(doc_root[at])
+            total = assign_symbols(sectors[query_root[at]], self._sector(place, root), self._weights)
+            scores[at] = self._combined(structure[at], total / len(own.numbers), len(self._formulas[place].numbers))
         return scores
 
     def _structure(self, query: NumberedPaths, found: list[NumberedPaths]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -261,14 +263,10 @@ class Approach0Scorer:
                 best[:, at] = top[at], own_root, sums[starts[at] : starts[at + 1]].argmax()
         return best[0], best[1].astype(int), best[2].astype(int)
 
-    def _combined(
-        self, structure: float, query: NumberedPaths, sector: Sector, found: NumberedPaths, root: int
-    ) -> float:
-        """Return the score of one pair of subtrees."""
-        total = assign_symbols(sector, found.sector(root), self.symbol_weights or SYMBOL_WEIGHTS)
-        share = total / len(query.numbers)
+    def _combined(self, structure: float, share: float, n_leaves: int) -> float:
+        """Return the score of one pair of subtrees; *share* is the credit of symbols by leaf of the query, 0 to 1."""
         symbols = 1 / (1 + (1 - share) ** 2) if self.symbol_weights else 1.0
-        length = (1 - self.eta) + self.eta / np.log(1 + len(found.numbers))
+        length = (1 - self.eta) + self.eta / np.log(1 + n_leaves)
         return float(structure * symbols * length)
 
 
@@ -298,11 +296,16 @@ def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) ->
     gains: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     count: Counter[str] = Counter()
     for path, asked in query.items():
+        found = document.get(path, {})
         for symbol, operators in asked.items():
-            count[symbol] += operators.total()
-        for symbol, operators in asked.items():
-            for other, others in document.get(path, {}).items():
-                gains[symbol][other] += _credit(symbol == other, operators, others, weights)
+            count[symbol] += (n_asked := operators.total())
+            for other, others in found.items():
+                both = min(n_asked, others.total())
+                if symbol == other:
+                    exact = (operators & others).total()
+                    gains[symbol][other] += weights[0] * exact + weights[1] * (both - exact)
+                else:
+                    gains[symbol][other] += weights[2] * both
     total, taken = 0.0, set()
     for symbol in sorted(gains, key=lambda own: -count[own]):
         free = [(gain, other == symbol, other) for other, gain in gains[symbol].items() if other not in taken]
@@ -311,14 +314,6 @@ def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) ->
             total += gain
             taken.add(other)
     return total
-
-
-def _credit(is_same: bool, asked: Counter, found: Counter, weights: Sequence[float]) -> float:
-    both = min(asked.total(), found.total())
-    if not is_same:
-        return weights[2] * both
-    exact = (asked & found).total()
-    return weights[0] * exact + weights[1] * (both - exact)
 
 
 def rescore(

@@ -49,6 +49,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock | awk -v all=$$(grep -c == requirements.lock) \
 		'/^(Collecting|Processing|Requirement)/ { printf "\r%d of %d libraries", ++n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "Compiling UMAP, so that no notebook has to."
+	@MIRBLAB_HOME=.venv $(BIN)/python -c "import numpy as np; from mirblab.analysis import project; project(np.eye(12), range(12))"
 	touch $(READY)
 
 clean:

@@ -185,12 +185,15 @@ def build(
     origin: Annotated[
         str, typer.Option("--from", help="A folder, an archive or a URL; default: the source's public repository.")
     ] = "",
+    at: Annotated[str, typer.Option(help="A day, as 2014-01-01: the library as it was then (metamath).")] = "",
+    until: Annotated[str, typer.Option(help="With --at: ask what was contributed from then to this day.")] = "",
     settings: Set = None,
 ) -> None:
     """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""
     from mirblab.sources import catalogue
 
-    for folder in catalogue.build(source, origin, **parse_settings(settings)):
+    days = {name: day for name, day in (("at", at), ("until", until)) if day}
+    for folder in catalogue.build(source, origin, **parse_settings(settings), **days):
         _describe(folder)
 
 

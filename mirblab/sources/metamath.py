@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from mirblab.core import paths
@@ -24,9 +25,15 @@ _CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
 PROVABLE = "|-"
 _HEADING = re.compile(r"(?:#{8,}|(?:#\*){4,}#?|(?:=-){4,}=?|(?:-\.){4,}-?)")
 _DATE = re.compile(r"\[\d{1,2}-\w{3}-\d{2,4}\]")
+_DAY = r"(\d{1,2})-([A-Z][a-z]{2})-(\d{4})\b"
+# Below a proof, as databases until 2016 have it, or in the comment
+_DATED = re.compile(rf"\[{_DAY}\]")
+_CONTRIBUTED = re.compile(rf"\(Contributed by\b[^()]*?{_DAY}")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 URL = "https://github.com/metamath/set.mm"
 LICENCE = "CC0-1.0"
 N_HUBS_SHOWN = 20
+_NONE = "no premise that was there at the beginning"
 _OLD = re.compile(r"(?:OLD|ALT)[A-Z0-9]*$")
 _NOTE = re.compile(
     r"\s*\((?:Contributed|Revised|Proof (?:shortened|modification)|New usage|The proof was shortened|Moved)\b"
@@ -48,7 +55,10 @@ class ProofLabels:
 
 @dataclass(eq=False, slots=True)
 class Assertion:
-    """A `$a` or `$p` that begins with `|-`; `text` is `hypothesis & hypothesis => statement`, `order` counts from 0."""
+    """A `$a` or `$p` that begins with `|-`; `text` is `hypothesis & hypothesis => statement`, `order` counts from 0.
+
+    `contributed` is the first day that its comment or a remark below its proof names, None where none does.
+    """
 
     label: str
     kind: str
@@ -58,6 +68,18 @@ class Assertion:
     section: str
     in_mathbox: bool
     order: int
+    contributed: date | None = None
+
+
+@dataclass(frozen=True)
+class Period:
+    """What is asked: the theorems contributed from the day `at`, on, and before `until` (None: all later ones)."""
+
+    at: date
+    until: date | None = None
+
+    def __contains__(self, day: date) -> bool:
+        return self.at <= day and (self.until is None or day < self.until)
 
 
 @dataclass
@@ -69,24 +91,48 @@ class Database:
     odd: Counter[str]
 
 
-def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
+def build(
+    origin: str | Path | None, out: Path, *, seed: int = 0, at: str | date = "", until: str | date = ""
+) -> list[Path]:
     """Write metamath-premise and metamath-informal under *out* and return their folders.
 
     *origin* is a .mm file (or gzipped), a folder, archive or git URL with one, or None for a shallow clone of the
-    public set.mm. *seed* draws the test queries. Raises MirblabError for other formats.
+    public set.mm. *seed* draws the test queries. With *at*, a day such as 2014-01-01, the collection is
+    metamath-premise-at-2014-01-01 alone: the assertions contributed before that day, and as test queries the theorems
+    contributed from it on, before *until* ("": all later ones). Raises MirblabError for other formats and days.
     """
-    out = Path(out)
-    with _opened(origin) as (source, path), builder.replace_folders(out, tuple(COLLECTIONS)) as folders:
+    out, period = Path(out), read_period(at, until)
+    suffix = f"-at-{period.at}" if period else ""
+    names = {f"{name}{suffix}": name for name in COLLECTIONS if not period or name == "metamath-premise"}
+    with _opened(origin) as (source, path), builder.replace_folders(out, tuple(names)) as folders:
         database = read_database(path)
         if not database.assertions:
             raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
         content = f"blake2b:{database.digest}"
-        for folder, derive in zip(folders, COLLECTIONS.values(), strict=True):
-            rows, more = derive(database, seed)
-            about = builder.read_about(folder.name)
-            about |= {"content": content, "seed": seed, "database": path.name, **more}
+        for folder, name in zip(folders, names.values(), strict=True):
+            rows, more = _premises_of(database, period, seed) if period else COLLECTIONS[name](database, seed)
+            about = builder.read_about(name) | {"content": content, "seed": seed, "database": path.name, **more}
             builder.write_collection(folder, rows, about, source, builder="metamath", revision=content, licence=LICENCE)
-    return [out / name for name in COLLECTIONS]
+    return [out / name for name in names]
+
+
+def read_period(at: str | date, until: str | date = "") -> Period | None:
+    """Return the period of two days in ISO form, None for none; MirblabError for other values.
+
+    >>> read_period("2014-01-01", "2015-01-01")
+    Period(at=datetime.date(2014, 1, 1), until=datetime.date(2015, 1, 1))
+    """
+    try:
+        days = [date.fromisoformat(str(day)) if day else None for day in (at, until)]
+    except ValueError as error:
+        raise MirblabError(f"a day is written 2014-01-01; found at={at!s:.40}, until={until!s:.40}") from error
+    if days[0] is None:
+        if days[1] is not None:
+            raise MirblabError("until needs at, the day from which theorems are asked")
+        return None
+    if days[1] is not None and days[1] <= days[0]:
+        raise MirblabError(f"until must be later than at; found at={at}, until={until}")
+    return Period(days[0], days[1])
 
 
 def read_database(path: Path) -> Database:
@@ -107,6 +153,7 @@ class _Reader:
         self.essential: list[tuple[str, list[str]]] = []  # label and tokens of each $e in force
         self.scopes: list[tuple[int, int]] = []
         self.comment, self.section, self.n_assertions, self.in_mathbox = "", "", 0, False
+        self.latest: Assertion | None = None  # the statement above, unless it is none that is kept
 
     def read(self) -> None:
         label = ""
@@ -155,7 +202,7 @@ class _Reader:
             raise self._error(f"the label '{label}' is taken" if label else f"'{keyword}' has no label")
         if not words:
             raise self._error(f"the statement '{label}' is empty")
-        self.codes[label] = words[0] if keyword in ("$a", "$p") else ""
+        self.codes[label], self.latest = words[0] if keyword in ("$a", "$p") else "", None
         if keyword == "$f":
             self.floating.append((label, words[-1]))
         elif keyword == "$e":
@@ -181,7 +228,9 @@ class _Reader:
         text = f"{hypotheses} => {' '.join(statement)}" if hypotheses else " ".join(statement)
         kind = "axiom" if keyword == "$a" else "unproved" if proof.incomplete else "theorem"
         uses = [name for name in proof.labels if self.codes.get(name) == PROVABLE and name != label]
-        self.assertions.append(Assertion(label, kind, text, uses, self.comment, self.section, self.in_mathbox, order))
+        self.latest = Assertion(label, kind, text, uses, self.comment, self.section, self.in_mathbox, order)
+        self.latest.contributed = _first_day(_CONTRIBUTED, self.comment)
+        self.assertions.append(self.latest)
 
     def _mandatory(self, statement: list[str]) -> list[str]:
         """Return the labels of the mandatory hypotheses: those of the variables, and the essential ones."""
@@ -197,6 +246,8 @@ class _Reader:
             self.in_mathbox = self.in_mathbox or "mathbox" in self.section.casefold()
         elif not (len(words) == 1 and _DATE.fullmatch(words[0])):
             self.comment = " ".join(words)
+        elif self.latest and (day := _first_day(_DATED, words[0])):
+            self.latest.contributed = min(day, self.latest.contributed or day)
 
     def _error(self, what: str) -> MirblabError:
         return MirblabError(f"{self.tokens.where}: {what}")
@@ -316,6 +367,67 @@ def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     rows.judged["test_nohub"] = builder.drop_documents(rows.judged["test"], hubs, left_out)
     share = round(sum(hubs.values()) / max(1, sum(len(item.uses) for item in statements)), 4)
     return rows, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
+
+
+def _premises_of(database: Database, period: Period, seed: int) -> tuple[CollectionRows, Row]:
+    """Return the database as it was at the beginning of the *period*, and the theorems of the period as queries.
+
+    An assertion without a day, as most axioms, is as old as the oldest theorem that uses it. Statements and proofs are
+    those of today: what was changed since has its present form, and what was deleted is missing.
+    """
+    left_out, days = Counter(database.odd), contribution_days(database)
+    known = {label for label, day in days.items() if day < period.at}
+    left_out["assertions of which no day is known"] = len(database.assertions) - len(days)
+    left_out["assertions of the period or later, not among the documents"] = len(days) - len(known)
+    texts = Counter(each.text for each in database.assertions)
+    statements, queries, test = list[LibraryStatement](), list[Row](), list[Judgement]()
+    for each in database.assertions:
+        if each.label not in days:
+            continue
+        uses = [label for label in each.uses if label in known and each.kind != "unproved"]
+        about: Row = {"kind": each.kind, "section": each.section, "contributed": str(days[each.label])}
+        if each.label in known:
+            statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, _bar(each)))
+        elif days[each.label] in period and each.kind == "theorem":
+            if reason := _bar(each) or ("shared text" if texts[each.text] > 1 else "") or ("" if uses else _NONE):
+                left_out[f"theorems of the period that are no query: {reason}"] += 1
+                continue
+            left_out["premises of the period, not judged"] += len(each.uses) - len(uses)
+            queries.append({"_id": each.label, "text": each.text, "metadata": {"order": each.order, **about}})
+            test += [(each.label, label, 1) for label in uses]
+    if not test:
+        known_days = f"{min(days.values())} to {max(days.values())}" if days else "none"
+        raise MirblabError(
+            f"no theorem with an earlier premise was contributed from {period.at} on, before "
+            f"{period.until or 'today'}; the days known are {known_days}"
+        )
+    rows = builder.premise_collection(statements, seed, left_out)
+    train = [*rows.judged["train"], *rows.judged["test"]]
+    judged = {"test": test, "dev": rows.judged["dev"], "train": train}
+    judged["test_nohub"] = builder.drop_documents(test, builder.find_hubs(statements), left_out)
+    about = {"at": str(period.at), "until": str(period.until or "")}
+    return CollectionRows(rows.corpus, [*rows.queries, *queries], judged, left_out), about
+
+
+def contribution_days(database: Database) -> dict[str, date]:
+    """Return the day of each assertion; one without a day has that of the oldest theorem that uses it, if any."""
+    days = {each.label: each.contributed for each in database.assertions if each.contributed}
+    inherited: dict[str, date] = {}
+    for each in reversed(database.assertions):
+        if day := days.get(each.label) or inherited.get(each.label):
+            for label in each.uses:
+                if label not in days:
+                    inherited[label] = min(day, inherited.get(label, day))
+    return days | inherited
+
+
+def _first_day(pattern: re.Pattern[str], text: str) -> date | None:
+    """Return the first day in a text that exists and is not after today."""
+    for number, month, year in pattern.findall(text):
+        with contextlib.suppress(ValueError):  # no such month or day
+            if (day := date(int(year), _MONTHS.index(month) + 1, int(number))) <= date.today():
+                return day
+    return None
 
 
 def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:

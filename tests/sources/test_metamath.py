@@ -232,3 +232,77 @@ def test_an_earlier_only_collection_without_a_query_loads(built: Path):
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n")
     (folder / "digests.txt").unlink()
     assert len(load_folder(folder).queries) == 0
+
+
+DATED = """
+$c ( ) -> wff |- $.  $v ph ps $.  wph $f wff ph $.  wps $f wff ps $.  wi $a wff ( ph -> ps ) $.
+$( An axiom without a day. $)
+ax $a |- ( ph -> ph ) $.
+$( An axiom that nothing uses. $)
+idle $a |- ( ps -> ps ) $.
+$( Old. (Contributed by NM, 5-Aug-1993.) (Proof shortened by A, 1-Jan-2014.) $)
+old $p |- ( ph -> ( ph -> ph ) ) $= wph ax $.
+$( Shortened later: the first day below the proof counts. $)
+twice $p |- ( ps -> ( ps -> ps ) ) $= wps ax old $.
+  $( [3-Mar-2014] $) $( [30-Dec-2013] $)
+$( New. (Contributed by NM, 1-Jan-2014.) $)
+new $p |- ( ph -> ( ph -> ( ph -> ph ) ) ) $= wph ax twice $.
+$( Newer, which uses what is new only. (Contributed by NM, 2-Jan-2014.) $)
+newer $p |- ( ps -> ( ph -> ( ph -> ph ) ) ) $= wph new $.
+$( After the period. $)
+late $p |- ( ps -> ( ps -> ( ph -> ph ) ) ) $= wph old new $.
+$( [1-Jan-2015] $)
+$( A day that there is not. (Contributed by NM, 31-Feb-2014.) $)
+never $p |- ( ps -> ( ps -> ( ps -> ph ) ) ) $= wph old $.
+"""
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Path:
+    """A database whose theorems have days, in both notations."""
+    path = tmp_path / "dated.mm"
+    path.write_text(DATED, encoding="utf-8")
+    return path
+
+
+def test_a_library_at_a_day_asks_the_theorems_of_the_following_period(dated: Path, tmp_path: Path):
+    """Documents are older, judged are older premises only; an axiom is as old as the oldest theorem that uses it."""
+    [folder] = metamath.build(dated, tmp_path / "out", at="2014-01-01", until="2015-01-01")
+    assert folder.name == "metamath-premise-at-2014-01-01"
+    corpus = rows(folder / "corpus.jsonl")
+    assert {name: row["metadata"]["contributed"] for name, row in corpus.items()} == {
+        "ax": "1993-08-05",
+        "old": "1993-08-05",
+        "twice": "2013-12-30",
+    }
+    assert judged(folder, "test") == {"new": {"ax", "twice"}}
+    assert judged(folder, "dev", "train") == {"old": {"ax"}, "twice": {"ax", "old"}}
+    about = card(folder)
+    assert (about["at"], about["until"], about["candidates"]) == ("2014-01-01", "2015-01-01", "earlier")
+    left_out = about["counts"]["left_out"]
+    assert left_out["assertions of which no day is known"] == 2  # idle, never
+    assert left_out["assertions of the period or later, not among the documents"] == 3
+    assert left_out["theorems of the period that are no query: no premise that was there at the beginning"] == 1
+    check_earlier_candidates(folder, "test", "train")
+
+
+def test_a_period_without_an_end_takes_all_later_theorems(dated: Path, tmp_path: Path):
+    [folder] = metamath.build(dated, tmp_path / "out", at="2014-01-01")
+    assert judged(folder, "test") == {"new": {"ax", "twice"}, "late": {"old"}}
+    assert card(folder)["counts"]["left_out"]["premises of the period, not judged"] == 1
+
+
+@pytest.mark.parametrize(
+    ("days", "message"),
+    [
+        ({"at": "1-Jan-2014"}, "a day is written 2014-01-01; found at=1-Jan-2014"),
+        ({"until": "2014-01-01"}, "until needs at"),
+        ({"at": "2014-01-01", "until": "2014-01-01"}, "until must be later than at"),
+        ({"at": "2016-01-01"}, r"no theorem with an earlier premise .* the days known are 1993-08-05 to 2015-01-01"),
+    ],
+)
+def test_days_that_give_no_collection_are_refused(dated: Path, tmp_path: Path, days: dict[str, str], message: str):
+    """Nothing is written."""
+    with pytest.raises(MirblabError, match=message):
+        metamath.build(dated, tmp_path / "out", **days)
+    assert not list((tmp_path / "out").glob("*"))

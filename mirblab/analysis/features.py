@@ -67,9 +67,10 @@ def associations(
 ) -> pd.DataFrame:
     """Return Spearman's rank correlation of each numeric feature with each system's values, by collection.
 
-    *values* are of one measure, *features* from `query_features`, with a column first_rank where it is known. Columns:
-    collection, system, feature, rho (-1 to 1), low, high (percentile bootstrap over queries), n_queries. Pairs are left
-    out in which fewer than five queries (of fewer than ten: half) differ from the commonest number of either side.
+    *values* are of one measure, *features* from `query_features` or `outcome_features`, with a column first_rank where
+    it is known. Columns: collection, system, feature, rho (-1 to 1), low, high (percentile bootstrap over queries),
+    n_queries. Pairs are left out in which fewer than five queries (of fewer than ten: half) differ from the commonest
+    number of either side.
 
     >>> ids = ["q1", "q2", "q3"]
     >>> values = pd.DataFrame({"system": "s", "measure": "RR", "query_id": ids, "value": [0.1, 0.5, 1]})
@@ -85,7 +86,7 @@ def associations(
     )
     rows = []
     for (collection, system), part in joined.groupby(["collection", "system"], sort=False, observed=True):
-        for feature in [name for name in (*NUMBERS, "first_rank") if name in part]:
+        for feature in [name for name in (*NUMBERS, "answer_words", "first_rank") if name in part]:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
             if len(pair) > 2 and min(map(_n_uncommon, pair.T)) >= min(_VARYING, len(pair) // 2):
                 rho, low, high = spearman_interval(pair, level=level, n_resamples=n_resamples, seed=seed)

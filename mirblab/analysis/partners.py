@@ -113,8 +113,8 @@ def partner_table(
     *intervals* are from `significance.bootstrap_intervals` of `partners.mean_by_pair`, so pairs are resampled. Recall
     is in percent, MRR from 0 to 1, the mean rank from 1 (lower is better). Each collection (domain pair) has its rows
     and its own best. *measures* selects columns; with *others*, the number of other statements, the last row has the
-    expected values of a random order; without *brackets* the intervals are in the CSV only. MirblabError for a missing
-    measure.
+    expected values of a random order, and a value is marked only where its whole interval is better; without *brackets*
+    the intervals are in the CSV only. MirblabError for a missing measure.
 
     >>> rows = [("c", "R@1", "s", 0.25, 0.2, 0.3, 9), ("c", "Rank", "s", 7.5, 6, 9, 9)]
     >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -179,7 +179,10 @@ def _notes(intervals: pd.DataFrame) -> list[str]:
         "Recall in percent, MRR from 0 to 1; mean rank: lower is better.",
     ]
     if intervals.system.nunique() > 1:
-        notes.append("Bold: best of the column; underlined: second. Systems that print the same share the mark.")
+        among = " within each collection or pair of fields" if len(counts) > 1 else ""
+        notes.append(
+            f"Bold: best of the column{among}; underlined: second. Systems that print the same share the mark."
+        )
     return notes
 
 
@@ -187,12 +190,18 @@ def _with_chance(shown: Table, names: Sequence[str], others: int) -> Table:
     harmonic = (1 / np.arange(1, others + 1)).mean()
     expected = {"RR": harmonic, "Rank": (others + 1) / 2}
     expected |= {name: 100 * min(1, int(name[2:]) / others) for name in names if name.startswith("R@")}
-    shown.frame.loc["by chance"] = [expected.get(name, np.nan) for name in names]
+    chance = pd.Series([expected.get(name, np.nan) for name in names], shown.frame.columns)
+    is_better = shown.extra["low"].gt(chance) | chance.isna()
+    if "Mean rank" in is_better:
+        is_better["Mean rank"] = shown.extra["high"]["Mean rank"] < chance["Mean rank"]
+    shown.marks = shown.marks.where(is_better, "")
+    shown.frame.loc["by chance"] = chance
     for part in (shown.marks, shown.beside):
         if part.size:
             part.loc["by chance"] = ""
     shown.extra = {end: part.reindex(shown.frame.index) for end, part in shown.extra.items()}
-    shown.notes.append(f"By chance: what a random order of the {others:,} other statements is expected to give.")
+    shown.notes.append(f"By chance: what a random order of the {others:,} other statements is expected to give; a "
+                       "value is marked only where its whole interval is better.")  # fmt: skip
     return shown
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 
@@ -14,8 +16,8 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
 
     *collection* is one of `mirblab build hard`, *run* deep enough to hold every candidate. Columns: system, kind,
     queries (that have such a negative), true_first (share of queries, 0 to 1, whose best relevant document scores above
-    all negatives of the kind), tie, wrong_first. A document that was not returned counts as last. Negatives that are
-    not corrupted copies are of the kind "near"; "any" is all kinds together. Against one copy the chance level is 0.5.
+    all negatives of the kind), tie, wrong_first, chance (true_first of a random order). A document not returned
+    counts as last. Negatives that are not corrupted copies are of the kind "near"; "any" is all kinds together.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -35,7 +37,7 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
         mask = collection.candidates.allowed(np.array([query]))
         places = np.arange(len(collection.doc_ids)) if mask is None else np.flatnonzero(mask[0])
         rows += _query_outcomes(query, places, gold, kinds, scores)
-    table = pd.DataFrame(rows, columns=["kind", "outcome"])
+    table = pd.DataFrame(rows, columns=["kind", "outcome", "chance"])
     return _outcome_shares(table, str(run.attrs.get("system", "run")))
 
 
@@ -50,25 +52,27 @@ def _row_positions(run: pd.DataFrame, collection: Collection) -> tuple[np.ndarra
 
 
 def _outcome_shares(table: pd.DataFrame, system: str) -> pd.DataFrame:
-    rows = []
-    for kind in [*sorted(set(table.kind) - {"any"}), "any"]:
-        outcome = table[table.kind == kind].outcome
-        shares = [float((outcome == value).mean()) for value in (1, 0, -1)]
-        rows.append((system, kind, len(outcome), *shares))
-    return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first"])
+    rows, last = [], [kind for kind in ("near", "any") if kind in set(table.kind) or kind == "any"]
+    for kind in [*sorted(set(table.kind) - set(last)), *last]:
+        own = table[table.kind == kind]
+        shares = [float((own.outcome == value).mean()) for value in (1, 0, -1)]
+        rows.append((system, kind, len(own), *shares, float(own.chance.mean())))
+    return pd.DataFrame(rows, columns=["system", "kind", "queries", "true_first", "tie", "wrong_first", "chance"])
 
 
 def _query_outcomes(
     query: int, places: np.ndarray, gold: set, kinds: np.ndarray, scores: dict
-) -> list[tuple[str, int]]:
-    """Return the outcome (1 true first, 0 tie, -1 wrong first) against each kind of negative that the query has."""
+) -> list[tuple[str, int, float]]:
+    """Return outcome (1 true first, 0 tie, -1 wrong first) and chance for each kind of negative that the query has."""
     best: dict[str, float] = {}
-    true = -np.inf
+    counts: Counter[str] = Counter()
+    n_true, true = 0, -np.inf
     for place in places.tolist():
         score = scores.get((query, place), -np.inf)
         if (query, place) in gold:
-            true = max(true, score)
+            n_true, true = n_true + 1, max(true, score)
         else:
             for kind in (kinds[place], "any"):
+                counts[kind] += 1
                 best[kind] = max(best.get(kind, -np.inf), score)
-    return [(kind, (true > score) - (true < score)) for kind, score in best.items()]
+    return [(kind, (true > score) - (true < score), n_true / (n_true + counts[kind])) for kind, score in best.items()]

@@ -124,9 +124,10 @@ def reranking_changes(
 
 
 def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
-    """Return three sentences about rows of `reranking_factors`: when reranking hurts, why, and what to do.
+    """Return three texts about rows of `reranking_factors`: what is significant, the effect of depth and of weight.
 
-    Each row counts once; p values are corrected by Holm's method over all rows.
+    Each row counts once; p values are corrected by Holm's method over all rows. No weight is recommended, because the
+    same queries would choose it and measure it.
 
     >>> row = {"depth": 5, "better": 2, "worse": 9}
     >>> rows = [row | {"weight": 1.0, "change": -0.1, "p": 0.001}, row | {"weight": 0.3, "change": 0.02, "p": 0.3}]
@@ -141,20 +142,21 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         f"it significantly in {int(higher.sum())} (Holm, p < {alpha:g})."
     )
     parts = effects.assign(change=100 * effects.change)
-    by_depth, by_weight = (parts.groupby(column).change.mean() for column in ("depth", "weight"))
+    by_depth = parts.groupby("depth").change.mean()
+    by_weight = parts.groupby("weight").agg({"change": "mean", "better": "sum", "worse": "sum"})
     why = (
-        f"The mean change is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and {by_depth.iloc[-1]:+.1f} "
-        f"at depth {by_depth.index[-1]}; of the pairs of a query and a setting, {int(effects.better.sum())} gain "
-        f"and {int(effects.worse.sum())} lose."
+        f"The mean change{over} is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and "
+        f"{by_depth.iloc[-1]:+.1f} at depth {by_depth.index[-1]}; of the pairs of a query and a setting, "
+        f"{int(effects.better.sum())} gain and {int(effects.worse.sum())} lose."
     )
-    best = float(str(by_weight.idxmax()))
-    alone = "the reranker's score alone" if best == 1 else f"{best:g} of the reranker's score and the first stage's"
-    advice = f"Use {alone}: {by_weight.max():+.1f} points in the mean"
-    if len(by_weight) > 1:
-        advice += f", against {by_weight.nlargest(2).iloc[1]:+.1f} with the next best weight"
-    if by_weight.max() <= 0:
-        advice = "Do not rerank with these models: no weight raises the mean"
-    return [when, why, f"{advice}."]
+    weights = "; ".join(
+        f"with weight {weight:g} of the reranker's score {change:+.1f} points ({better} gain, {worse} lose)"
+        for weight, change, better, worse in by_weight.sort_values("change", ascending=False).itertuples()
+    )
+    last = " No weight raises the mean." if by_weight.change.max() <= 0 else ""
+    if not last and len(by_weight) > 1:
+        last = " A weight that is chosen by these numbers has to be confirmed on other queries."
+    return [when, why, f"On these queries: {weights}.{last}"]
 
 
 def _reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int, weight: float) -> pd.DataFrame:

@@ -36,14 +36,16 @@ GREY = "#6E6E6E"
 _DPI = 200
 NEW_AXES: Any = None  # the default of a plot's *ax*: `draw_styled` makes new axes
 PlotFunction = TypeVar("PlotFunction", bound=Callable[..., "Axes"])
-_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "p")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "d", "<", ">", "p")  # no "X": small, it looks like two diamonds
+_OWN_MARKERS = {"ngram": ">"}  # its turn is at "o", the marker of bm25, with which it is drawn
 # Systems get colours and markers in this order, the next of each, so that no two look alike; append only.
 _KNOWN = (
     "bm25", "minilm", "bm25+minilm", "bm25>maxsim", "minilm>maxsim", "bm25-okapi", "bm25-mirb",
     "gte-large-en-v1.5", "uae-large-v1", "bge-large-en-v1.5", "gte-qwen2-1.5b-instruct", "e5-mistral-7b-instruct",
     "nv-embed-v2", "gte-qwen2-7b-instruct", "sfr-embedding-2_r", "gritlm-7b", "cohere-embed-english-v3.0",
     "text-embedding-3-large", "voyage-3-large", "structure", "ngram", "structure+minilm", "structure+minilm+bm25",
-    "approach0", "structure+bm25", "minilm-late", "chargrams", "minilm-math", "static-math", "hybrid",
+    "approach0", "structure+bm25", "minilm-late", "chargrams", "minilm-math", "static-math",
+    "gte-large-en-v1.5-mirb", "bm25~rm3", "minilm~rocchio", "bm25q", "minilm-qa", "hybrid",
 )  # fmt: skip
 _STYLE: dict[RcKeyType, Any] = {
     "axes.axisbelow": True,
@@ -199,7 +201,7 @@ def system_style(system: str) -> tuple[str, str]:
     """
     name = str(system).lower()
     place = _KNOWN.index(name) if name in _KNOWN else zlib.crc32(name.encode())
-    return PALETTE[place % len(PALETTE)], _MARKERS[place % len(_MARKERS)]
+    return PALETTE[place % len(PALETTE)], _OWN_MARKERS.get(name, _MARKERS[place % len(_MARKERS)])
 
 
 def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:

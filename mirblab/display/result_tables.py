@@ -159,11 +159,11 @@ def equal_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[s
 def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
     places: dict[str, list[str]] = {}
     for (collection, measure), (n, of) in equal.items():
-        places.setdefault(measure, []).append(f"{collection} ({'all' if n == of else f'{n:,} of'} {of:,} queries)")
+        places.setdefault(measure, []).append(f"{'all' if n == of else f'{n:,} of'} {of:,} queries of {collection}")
     why = " Where few documents per query are judged, leaving out the others makes most rankings equal."
     return [
-        f"{measure} cannot show a difference where the systems have the same value: {', '.join(where)}. No best one is "
-        f"marked there.{why if chr(39) in measure else ''}"
+        f"All systems have the same {measure} on {', '.join(where)}, so no best one is marked there."
+        f"{why if chr(39) in measure else ''}"
         for measure, where in places.items()
     ]
 

@@ -39,7 +39,7 @@ def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
             "pooling": entry.get("pooling", ""),
             "dtype": entry.get("dtype", ""),
             "instruction": "yes" if "{instruction}" in str(entry.get("prompts", {}).get("query", "")) else "no",
-            "remote_code": "yes" if entry.get("trust_remote_code") else "",
+            "remote_code": "yes" if entry.get("trust_remote_code") else "no",
             "licence": entry.get("licence", ""),
             "revision": str(entry.get("revision") or entry.get("model", ""))[: None if "vendor" in entry else 8],
             "mirb": str(other) if other else "",

@@ -14,7 +14,15 @@ from mirblab.formula import scoring
 from mirblab.formula.index import Index
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.scoring import DEFAULT_B
-from mirblab.formula.tokens import KIND_MASK, KINDS, MAX_COUNT, formula_tokens, layout_trees
+from mirblab.formula.tokens import (
+    KIND_MASK,
+    KINDS,
+    MAX_COUNT,
+    RELATION_SYMBOLS,
+    formula_tokens,
+    layout_trees,
+    normalise_label,
+)
 from mirblab.formula.tree import Tree, label_type, node_paths, shown_label
 
 # Which kinds are of the operator tree, which cover all nodes from the first to the last, and what each says of names.
@@ -116,18 +124,33 @@ def _token_text(side: ExplainedFormula, name: str, key: int) -> str:
         return _nested_text(tree, first, second)
     if name == "whole":
         return " ".join(map(_type, tree.labels))
-    way = node_paths(tree)
     if name == "symbol":
-        return shown_label(tree.labels[first])
+        return _shown(tree.labels[first])
+    way = node_paths(tree)
     if name == "typed duplicate":
         top = len(way[_common_ancestor(tree, first, second)])
         label = _type(tree.labels[first])
         return f"{label} … {label}: {way[first][top:] or '·'}, {way[second][top:] or '·'}"
-    return f"{shown_label(tree.labels[first])} →{tree.relations[second]} {shown_label(tree.labels[second])}"
+    pair = f"{_shown(tree.labels[first])} →{tree.relations[second]} {_shown(tree.labels[second])}"
+    return pair + _position(tree, first)
+
+
+def _position(tree: Tree, node: int) -> str:
+    """Return the position of a located pair as `layout_tokens` counts it; a pair below a relation symbol has none."""
+    steps = ""
+    while tree.parents[node] >= 0 and normalise_label(tree.labels[node]) not in RELATION_SYMBOLS:
+        steps, node = tree.relations[node] + steps, tree.parents[node]
+    is_relation = normalise_label(tree.labels[node]) in RELATION_SYMBOLS
+    return f" at {steps}" if steps else "" if is_relation else " at the root"
+
+
+def _shown(label: str) -> str:
+    """Return a label as `shown_label` does, but a fence around one thing without its size."""
+    return shown_label(label).removesuffix("1x1") or "·" if label.startswith("M!") else shown_label(label)
 
 
 def _type(label: str) -> str:
-    return "V" if _is_name(label) else shown_label(label_type(label))
+    return "V" if _is_name(label) else _shown(label_type(label))
 
 
 def _is_name(label: str) -> bool:
@@ -189,12 +212,13 @@ def _share_by_node(side: ExplainedFormula, shares: dict[int, int]) -> dict[int, 
 
 
 def _choose_renaming(votes: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
-    """Return the names that differ, one to one, the best supported first; an unchanged name is not renamed."""
+    """Return the names that differ, one to one, the best supported first; another font is no other name."""
     renamed: dict[str, str] = {}
     for (mine, theirs), _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0])):
         if mine not in renamed and theirs not in renamed.values():
             renamed[mine] = theirs
-    return [(shown_label(mine), shown_label(theirs)) for mine, theirs in renamed.items() if mine != theirs]
+    changed = [pair for pair in renamed.items() if normalise_label(pair[0]) != normalise_label(pair[1])]
+    return [(shown_label(mine), shown_label(theirs)) for mine, theirs in changed]
 
 
 def read_formula(

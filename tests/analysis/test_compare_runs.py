@@ -246,7 +246,7 @@ def test_the_scatter_counts_and_grows():
     assert ax.get_title("left") == "b: better on 3, equal on 0, worse on 1 queries"
     sizes = [float(one.get_sizes().max()) for one in ax.collections]
     assert sum(len(one.get_offsets()) for one in ax.collections) == 2 and sizes[0] > sizes[1]
-    assert ax.get_xlabel().startswith("RR, 0 to 1, higher is better") and ax.get_ylabel().startswith("b")
+    assert ax.get_xlabel().startswith("a\nRR, 0 to 1") and ax.get_ylabel().startswith("b\nRR, 0 to 1")
     assert "empty" in queries.value_scatter(pd.DataFrame()).texts[0].get_text()
 
 

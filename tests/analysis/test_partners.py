@@ -203,10 +203,13 @@ def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: Col
             for name, ranks in runs_of.items()
         ]
     )
-    table = lab.analysis.partner_table(lab.bootstrap_intervals(lab.analysis.mean_by_pair(values)), others=4)
+    intervals = lab.bootstrap_intervals(lab.analysis.mean_by_pair(values))
+    table = lab.analysis.partner_table(intervals, others=4)
     assert list(table.frame) == ["Recall@1", "Recall@3", "Recall@5", "Recall@10", "Recall@20", "MRR", "Mean rank"]
     assert table.frame.loc["s"].tolist() == pytest.approx([25, 75, 100, 100, 100, (1 + 1 / 2 + 1 / 4 + 1 / 3) / 4, 2.5])
-    assert table.marks["Mean rank"].tolist() == ["best", "second", ""] and table.marks["MRR"]["s"] == "best"
+    marks = lab.analysis.partner_table(intervals).marks
+    assert marks["Mean rank"].tolist() == ["best", "second"] and marks["MRR"]["s"] == "best"
+    assert set(table.marks.to_numpy().flat) == {""}  # every interval contains what chance gives
     assert table.frame.loc["by chance"].tolist() == pytest.approx(
         [25, 75, 100, 100, 100, (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, 2.5]
     )
@@ -219,8 +222,18 @@ def test_the_table_has_the_papers_columns_and_the_lowest_rank_is_best(small: Col
     several = lab.analysis.partner_table(lab.bootstrap_intervals(two), measures=["RR"], brackets=False)
     assert several.frame.index.tolist() == ["tiny: s", "tiny: t", "other: s", "other: t"]
     assert several.marks["MRR"].tolist() == ["best", "second", "best", "second"] and several.beside.empty
+    assert ["within each" in " ".join(shown.notes) for shown in (table, several)] == [False, True]
     with pytest.raises(MirblabError, match="no measure 'RX'"):
         lab.analysis.partner_table(lab.bootstrap_intervals(two), measures=["RX"])
+
+
+def test_only_what_is_better_than_chance_is_marked() -> None:
+    """Of the best mean rank, the whole interval has to lie below that of a random order, of recall above it."""
+    rows = [("R@1", "s", 0.5, 0.2, 0.7), ("R@1", "t", 0.1, 0.0, 0.4), ("Rank", "s", 2, 1, 5.4), ("Rank", "t", 3, 2, 6)]
+    intervals = pd.DataFrame(rows, columns=["measure", "system", "mean", "low", "high"])
+    table = lab.analysis.partner_table(intervals.assign(collection="c", n_queries=9), others=10)
+    assert table.frame.loc["by chance"].tolist() == [10, 5.5]
+    assert table.marks.to_numpy().tolist() == [["best", "best"], ["", ""], ["", ""]]
 
 
 def idf(df: int) -> float:

@@ -36,6 +36,8 @@ def test_outcomes_by_hand(pool):
     assert found.loc["step-dropped", ["queries", "true_first"]].tolist() == [1, 1.0]
     assert found.loc["near", ["queries", "true_first"]].tolist() == [1, 1.0]
     assert found.loc["any", ["true_first", "tie", "wrong_first"]].tolist() == [0.0, 0.5, 0.5]
+    assert found.index.tolist() == ["converse", "step-dropped", "near", "any"]
+    assert found.chance.tolist() == [1 / 2, 1 / 2, 1 / 2, (1 / 4 + 1 / 2) / 2]  # against one wrong proof, or three
 
 
 def test_shares_add_up_on_a_built_collection():

@@ -74,6 +74,8 @@ def test_rho_is_scipy_s():
     assert found.rho["words"] == pytest.approx(stats.spearmanr(features.words, values.value).statistic)
     assert found.low["words"] <= found.rho["words"] <= found.high["words"] and found.low["words"] > 0.8
     assert found.low["overlap"] < 0 < found.high["overlap"]
+    longer = associations(values, features.assign(answer_words=features.words)).set_index("feature")
+    assert longer.rho["answer_words"] == longer.rho["words"] == found.rho["words"]
 
 
 def test_strata_cover_every_query_once_and_stand_in_order():

@@ -96,14 +96,17 @@ def test_the_verdict_counts_what_is_significant_after_holm():
         row | {"weight": 1.0, "change": -0.1, "p": 0.03},
         row | {"weight": 0.3, "change": 0.02, "p": 0.5, "depth": 10},
     ]
-    when, why, advice = describe_reranking(pd.DataFrame(rows))
+    when, why, by_weight = describe_reranking(pd.DataFrame(rows))
     assert "significantly in 1 of 3 settings and raises it significantly in 0" in when
     assert (
         "-15.0 points at depth 5 and +2.0 at depth 10; of the pairs of a query and a setting, 3 gain and 6 lose" in why
     )
-    assert advice.startswith("Use 0.3 of the reranker's score and the first stage's: +2.0 points")
-    worse = pd.DataFrame(rows[:2])
-    assert describe_reranking(worse)[2] == "Do not rerank with these models: no weight raises the mean."
+    assert by_weight == (
+        "On these queries: with weight 0.3 of the reranker's score +2.0 points (1 gain, 2 lose); with weight 1 "
+        "of the reranker's score -15.0 points (2 gain, 4 lose). A weight that is chosen by these numbers has to "
+        "be confirmed on other queries."
+    )
+    assert describe_reranking(pd.DataFrame(rows[:2]))[2].endswith("4 lose). No weight raises the mean.")
 
 
 def test_a_row_says_which_instruction_was_used(tmp_path, monkeypatch, make_folder):

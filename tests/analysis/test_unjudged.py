@@ -40,6 +40,18 @@ def test_a_larger_share_hides_more_of_the_same():
     ).equals(drop_judgements(qrels, 0.5, 2))
 
 
+def test_what_is_kept_is_relevant_by_the_collection_s_own_limit():
+    """Where only higher grades count, a document of grade 1 would leave a query without a relevant one."""
+    qrels = judgements()
+    kept = drop_judgements(qrels, 1.0, relevant_from=2)
+    best = qrels.groupby("query_id").relevance.max()
+    assert (kept[kept.query_id.isin(best[best == 2].index)].relevance == 2).all()
+    assert set(kept.query_id) == set(best[best > 0].index)
+    c = catalogue.load("mini-qa")
+    left = drop_judgements(c.qrels, 0.9, 0, c.card.relevant_from)
+    assert left[left.relevance >= c.card.relevant_from].query_id.nunique() == c.relevant.query_id.nunique()
+
+
 def test_a_query_without_a_relevant_document_may_lose_everything():
     """There is nothing to keep it for."""
     qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": 0})
@@ -72,7 +84,7 @@ def test_what_is_hidden_is_counted():
     """Queries of mini-qa have few judgements, of which a relevant one is kept, so that 90 % cannot be hidden."""
     c = catalogue.load("mini-qa")
     found = hide_judgements([systems.system("bm25").search(c)], c, ["AP"], shares=(0.0, 0.9), seeds=(0, 1))
-    left = [len(drop_judgements(c.qrels, 0.9, seed)) for seed in (0, 1)]
+    left = [len(drop_judgements(c.qrels, 0.9, seed, c.card.relevant_from)) for seed in (0, 1)]
     assert found.hidden.tolist() == [0.0, *(1 - n / len(c.qrels) for n in left)]
     assert 0.5 < found.hidden.max() < 0.8
 

@@ -126,6 +126,10 @@ def test_means_say_what_was_counted_and_show_chance() -> None:
     assert ax.get_title("left") == "c1 (1,200 pairs)"
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.97]
     assert ax.get_xlim()[1] > 0.97 and [text.get_text() for text in ax.texts] == ["chance"]
+    both = pd.concat([INTERVALS, INTERVALS.assign(collection="c2")])
+    lines = [[line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+             for ax in plots.means(both, chance={"c2": 0.3})]  # fmt: skip
+    assert lines == [[], [0.3]]
 
 
 def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
@@ -136,6 +140,8 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     assert {line.get_color() for line in drawn} == {figures.system_style("bm25>maxsim")[0]}
     assert ax.get_legend_handles_labels()[1] == ["bm25>maxsim", "ceiling: perfectly ordered", "without reranking"]
     assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
+    ax = plots.depth_curve(pd.DataFrame({"depth": [10, 100], "system": "s", "value": [0.8, 0.9]}), measure="RR")
+    assert ax.get_ylim()[0] == 0.8 and "(axis: 0.8 to 1)" in ax.get_ylabel()
 
 
 def test_p_values_fill_the_upper_triangle() -> None:
@@ -153,7 +159,10 @@ def test_a_system_looks_the_same_everywhere() -> None:
     """Looks depend on the name alone; known systems differ in colour or marker; case does not count."""
     assert figures.system_style("bm25") == ("#0072B2", "o")
     assert len({figures.system_style(name) for name in figures._KNOWN}) == len(figures._KNOWN)
+    assert len({figures.system_style(name)[1] for name in ("bm25", "minilm", "ngram", "structure")}) == 4
     assert figures.system_style("Voyage-3-Large") == figures.system_style("voyage-3-large")
+    colours = [figures.system_style(name)[0] for name in ("bm25", "minilm", "bm25+minilm", "hybrid")]
+    assert len(set(colours)) == len(colours)
     mine = figures.system_style("my own")
     assert mine[0] == figures.PALETTE[zlib.crc32(b"my own") % len(figures.PALETTE)]
     assert plots.means(INTERVALS).lines[0].get_color() == figures.system_style("bm25")[0]
@@ -244,6 +253,11 @@ def test_names_of_bars_are_formulas_where_it_is_said() -> None:
     for maths in (True, False):
         label = plots.bars(counts, maths=maths).get_yticklabels()[0]
         assert label.get_parse_math() is maths and label.get_text() == "$x^2$ (equal)"
+
+
+def test_a_logarithmic_axis_of_bars_ends_at_powers_of_ten() -> None:
+    assert plots.bars(COUNTS, log=True).get_xlim() == (10, 10_000_000)
+    assert plots.bars(COUNTS.assign(documents=[880, 0]), log=True).get_xlim() == (1, 1000)
 
 
 def test_effects_have_a_panel_for_every_collection():
@@ -363,21 +377,29 @@ def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: 
     figure.canvas.draw()
 
 
+def test_the_colours_of_a_heatmap_run_from_0_to_1_or_between_limits():
+    """The limits are those of the colours; the numbers in the cells stay."""
+    plain, narrow = plots.heatmap(MATRIX), plots.heatmap(MATRIX, limits=(0.2, 0.4))
+    assert [ax.collections[0].get_clim() for ax in (plain, narrow)] == [(0, 1), (0.2, 0.4)]
+    assert [text.get_text() for text in plain.texts] == [text.get_text() for text in narrow.texts]
+
+
 def test_a_reliability_diagram_has_a_line_for_each_system():
     """A panel per collection, a point per bin with its interval, and the diagonal."""
     rows = [
         ("one", "bm25", 0.85, 20, 0.5, 0.2, 0.8),
         ("one", "bm25", 0.95, 10, 1.0, 0.6, 1.0),
-        ("one", "bm25", 0.99, 9, 0.0, 0.0, 0.3),  # too few to be drawn
+        ("one", "bm25", 0.99, 9, 0.0, 0.0, 0.3),  # few: hollow, without an interval
         ("two", "minilm", 0.5, 30, 0, 0, 0.3),
     ]
     table = pd.DataFrame(rows, columns=["collection", "system", "score", "n", "share", "low", "high"])
     first, second = plots.reliability(table)
     assert [panel.get_title("left") for panel in (first, second)] == ["one", "two"]
-    diagonal, line = first.lines
+    diagonal, line, few = first.lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
-    assert line.get_xydata().tolist() == [[0.85, 0.5], [0.95, 1.0]]
-    ends = [segment[:, 1].tolist() for segment in first.collections[0].get_segments()]
+    assert line.get_xydata().tolist() == [[0.85, 0.5], [0.95, 1.0], [0.99, 0.0]]
+    assert (few.get_xydata().tolist(), few.get_markerfacecolor()) == ([[0.99, 0.0]], "white")
+    ends = [segment[:, 1].tolist() for segment in first.collections[0].get_segments() if len(segment)]
     np.testing.assert_allclose(ends, [[0.2, 0.8], [0.6, 1.0]])
     assert [text.get_text() for text in first.figure.legends[0].get_texts()] == ["bm25", "minilm"]
     with pytest.raises(MirblabError, match="share"):

@@ -96,6 +96,13 @@ def test_operands_have_numbers_only_where_their_order_counts():
     assert sorted(shown) == ["+", "0", "1", "2", "SUP", "x", "y"]
 
 
+def test_a_division_is_a_bar_in_a_layout_tree_only():
+    """The bar would be a minus sign among operations."""
+    shown = [text.get_text() for text in plots_trees.tree(table("[O!divide,0[N!1],1[N!2]]")).texts]
+    assert "÷" in shown and "—" not in shown
+    assert "—" in {text.get_text() for text in plots_trees.tree(table("[O!divide,o[N!1],u[N!2]]")).texts}
+
+
 def test_matched_nodes_have_another_ground_and_a_thicker_border():
     """Colour is not all that tells them."""
     ax = plots_trees.tree(table(SQUARE), matched=[2])

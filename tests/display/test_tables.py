@@ -613,17 +613,15 @@ def test_a_share_of_judged_documents_is_neither_good_nor_bad(values: pd.DataFram
 def test_a_measure_that_cannot_differ_says_so() -> None:
     """Equal on all queries, or on 19 of 20: a note and no marks; on 18 of 20 the best one is bold as ever."""
     base = np.linspace(0, 1, 20)
-    for n_other, words in {0: "c (all 20 queries)", 1: "c (19 of 20 queries)", 2: ""}.items():
+    for n_other, words in {0: "all 20 queries of c", 1: "19 of 20 queries of c", 2: ""}.items():
         other = base - 0.1 * (np.arange(20) >= 20 - n_other)
         found = make(
             {("a", "c", "RR"): base, ("b", "c", "RR"): other, ("a", "d", "RR"): base, ("b", "d", "RR"): 1 - base}
         )
         shown = result_tables.main_table(found, "RR")
-        notes = [note for note in shown.notes if "cannot show a difference" in note]
+        notes = [note for note in shown.notes if "have the same RR" in note]
         assert shown.marks["", "d"].ne("").any() and shown.marks["", "c"].ne("").any() == (n_other == 2)
-        said = (
-            f"RR cannot show a difference where the systems have the same value: {words}. No best one is marked there."
-        )
+        said = f"All systems have the same RR on {words}, so no best one is marked there."
         assert notes == ([said] if words else [])
     same = {(system, name, "RR"): base for system in "ab" for name in "cd"}
     for most, others in ((True, {}), (False, {("a", "e", "RR"): base, ("b", "e", "RR"): 1 - base * 0.5})):
@@ -631,6 +629,6 @@ def test_a_measure_that_cannot_differ_says_so() -> None:
         shown = result_tables.main_table(averaged, "RR")
         assert shown.marks["Average", "all (2)"].eq("").all() == most
     alone = result_tables.main_table(found[found.system == "a"], "RR")
-    assert not any("cannot show" in note for note in alone.notes)
+    assert not any("have the same" in note for note in alone.notes)
     prime = found.assign(measure="RR'", value=1.0)
     assert any("Where few documents" in note for note in result_tables.main_table(prime, "RR'").notes)

@@ -329,6 +329,20 @@ def test_an_explanation_adds_up_to_the_score_of_the_search():
             assert all(0 <= share <= 1 for share in shares) and len(why.query_nodes) == len(why.query)
 
 
+def test_an_explanation_says_where_a_located_pair_is():
+    """From the root, or from the last relation symbol above, behind which pairs agree wherever it is."""
+    index = Index.build([("a", "x+y=|z|+1"), ("b", "u")])
+    why = explain_match("x+y=|z|+1", "u+v+w=|z|+1", index)
+    assert set(why.tokens.token[why.tokens.kind == "located pair"]) == {
+        "= →n ||",
+        "|| →w z at n",
+        "|| →n + at n",
+        "+ →n 1 at nn",
+    }
+    same = explain_match("x+y", "x+y", index)
+    assert set(same.tokens.token[same.tokens.kind == "located pair"]) == {"x →n + at the root", "+ →n y at n"}
+
+
 def test_the_same_formula_is_explained_wholly_and_a_renamed_one_names_the_names():
     """Every node agrees; x is y and n is m."""
     index = Index.build([("a", "x^n+x=2"), ("b", "y^m+y=2"), ("c", "z")])
@@ -337,6 +351,7 @@ def test_the_same_formula_is_explained_wholly_and_a_renamed_one_names_the_names(
     assert other.renamed == [("x", "y"), ("n", "m")] and 0 < other.score < 1
     assert explain_match("x", "\\prod", index).tokens.empty
     assert explain_match("f^n = 0", "c' = f'(c)", index).renamed == [("f", "c")]  # a prime is no variable
+    assert explain_match(r"\mathfrak{x}", "x", index).renamed == []  # as in matching, the font does not matter
 
 
 def test_trees_and_latex_ask_the_same_question():

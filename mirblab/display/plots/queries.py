@@ -87,7 +87,7 @@ def value_scatter(
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     most = int(dots["count"].max()) if len(dots) else 1
     sizes = f"\nlarger: several queries, {most:,} in the largest" if most > 1 else ""
-    ax.set_xlabel(f"{value_axis_label(measure)}\n{names[0]}{sizes}")
+    ax.set_xlabel(f"{names[0]}\n{value_axis_label(measure)}{sizes}")
     ax.set_ylabel(f"{names[1]}\n{value_axis_label(measure)}")
     legend_beside(ax)
     return ax

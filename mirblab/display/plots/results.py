@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
-_FEW_PAIRS = 10  # of a score; fewer are not drawn
+_FEW_PAIRS = 10  # of a score; fewer have a hollow marker and no interval
 _LETTERS = 28  # of a label that fits one panel
 _FEATURE_LETTERS = 64
 
@@ -43,14 +43,14 @@ def means(
     table: pd.DataFrame,
     *,
     unit: str = "queries",
-    chance: float | None = None,
+    chance: float | Mapping[str, float] | None = None,
     ax: Axes | Sequence[Axes] | None = None,
 ) -> Axes | list[Axes]:
     """Draw each system's mean as a dot with its interval, one panel per collection; return the axes.
 
     *table* is from `significance.bootstrap_intervals`, one measure: collection, measure, system, mean, low, high, and
-    n_queries, which *unit* names. *chance*: the expected value of a random order, a dotted line (None: not drawn).
-    *ax*: one axes per collection; several are returned as a list.
+    n_queries, which *unit* names. *chance*: the expected value of a random order, a dotted line; one for all
+    collections or one for each (None: not drawn). *ax*: one axes per collection; several are returned as a list.
 
     >>> rows = [("c", "RR", "bm25", 0.5, 0.4, 0.6, 20), ("c", "RR", "minilm", 0.7, 0.6, 0.8, 20)]
     >>> names = ["collection", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -61,12 +61,13 @@ def means(
     wide = min(len(groups), 3)  # what fits a page
     height = 0.9 + 0.32 * max(1, *(len(rows) for _, rows in groups))
     axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 2.9 * wide if wide < 3 else 8.4), height))
-    longest = _axis_end(max(float(table.high.max()) if len(table) else 1.0, chance or 0.0))
+    levels = chance if isinstance(chance, Mapping) else {name: chance for name, _ in groups if chance is not None}
+    longest = _axis_end(max([float(table.high.max()) if len(table) else 1.0, *levels.values()]))
     for panel, (name, rows) in zip(axes, groups, strict=True):
         _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit)
-        if chance is not None:
-            panel.axvline(chance, color=GREY, linestyle=":", linewidth=1.5, zorder=0)
-            panel.annotate("chance", (chance, 0), (3, 3), ("data", "axes fraction"), "offset points", color=GREY)
+        if name in levels:
+            panel.axvline(levels[name], color=GREY, linestyle=":", linewidth=1.5, zorder=0)
+            panel.annotate("chance", (levels[name], 0), (3, 3), ("data", "axes fraction"), "offset points", color=GREY)
     if ax is None and (label := _take_shared_label(axes)):
         with figure_style():
             axes[0].figure.supxlabel(label, fontsize=10)
@@ -156,15 +157,24 @@ def differences(
 
 
 @draw_styled(lambda table: (2.6 + max(min(0.85 * table.shape[1], 5.4), 0.48 * table.shape[1]), 1.9 + 0.36 * len(table)))
-def heatmap(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "value", digits: int = 2) -> Axes:
+def heatmap(
+    table: pd.DataFrame,
+    *,
+    ax: Axes = NEW_AXES,
+    measure: str = "value",
+    digits: int = 2,
+    limits: tuple[float, float] = (0, 1),
+) -> Axes:
     """Draw numbers between 0 and 1 as a grid, systems × collections, dark for high, each cell with its number.
+
+    *limits* are the numbers of the lightest and of the darkest colour.
 
     >>> ax = heatmap(pd.DataFrame({"mini-qa": [0.4, 0.6]}, index=["bm25", "minilm"]))
     >>> [text.get_text() for text in ax.texts]
     ['0.40', '0.60']
     """
     label = value_axis_label(measure).replace(", higher", ",\nhigher")
-    _draw_grid(ax, table, f".{digits}f", True, vmin=0, vmax=1, cmap="Blues", cbar_kws={"label": label})
+    _draw_grid(ax, table, f".{digits}f", True, vmin=limits[0], vmax=limits[1], cmap="Blues", cbar_kws={"label": label})
     for row, column in np.argwhere(table.isna().to_numpy()):
         ax.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=8.5)
     return ax
@@ -311,7 +321,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
 
     >>> points = pd.DataFrame({"collection": "c", "measure": "RR", "weight": [0.1, 0.9], "value": [0.4, 0.6]})
     >>> curve(points.assign(held_out=0.5), x="weight")[0].get_legend_handles_labels()[1]
-    ['one setting for all queries', 'held-out queries, chosen without them']
+    ['one setting for all queries', 'held-out queries: setting chosen without them']
     """
     import seaborn as sns
 
@@ -323,7 +333,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
                          label="one setting for all queries", legend=False, ax=panel)  # fmt: skip
             if "held_out" in rows:
                 panel.axhline(rows.held_out.iloc[0], color=PALETTE[1], linestyle="--",
-                              label="held-out queries, chosen without them")  # fmt: skip
+                              label="held-out queries: setting chosen without them")  # fmt: skip
             if log:
                 panel.set_xscale("log")
                 settings = sorted(rows[x])
@@ -346,8 +356,8 @@ def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None)
     """Draw the share of pairs that were judged equivalent against their score, a line per system; return the axes.
 
     *table* is from `calibrate_pairs`: collection, system, score, n, share, low, high. There is a panel per collection;
-    on the dotted diagonal a score is the share. Fewer than ten pairs are not drawn, since their interval fills the
-    panel. *ax*: one axes per collection.
+    on the dotted diagonal a score is the share. Fewer than ten pairs have a hollow marker and no interval, which would
+    fill the panel. *ax*: one axes per collection.
 
     >>> row = {"collection": "c", "system": "bm25", "score": 0.85, "n": 20, "share": 0.7, "low": 0.4, "high": 0.9}
     >>> reliability(pd.DataFrame([row]))[0].get_xlabel()
@@ -359,13 +369,15 @@ def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None)
         for panel, rows in panels:
             panel.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
             for name, part in _groups(rows, "system"):
-                part = part[part.n >= _FEW_PAIRS]
+                few = part[part.n < _FEW_PAIRS]
                 colour, marker = system_style(name)
                 ends = np.maximum([part.share - part.low, part.high - part.share], 0)
+                ends[:, part.n < _FEW_PAIRS] = np.nan
                 lines[name] = panel.errorbar(
                     part.score, part.share, yerr=ends, color=colour, marker=marker, linewidth=1
                 )
-            panel.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="mean score of the pairs, 0 to 1")
+                panel.plot(few.score, few.share, marker, color=colour, markerfacecolor="white", zorder=3)
+            panel.set(xlim=(0, 1), ylim=(-0.03, 1.03), xlabel="mean score of the pairs, 0 to 1")
             panel.set_ylabel("share judged equivalent, 0 to 1")
         panels[0][0].figure.legend(list(lines.values()), list(lines), loc="outside lower center", ncols=3)
     return [panel for panel, _ in panels]
@@ -490,10 +502,10 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
 
 
 def _end_values(ax: Axes, measure: str) -> None:
-    """Let a vertical axis of values begin at 0, and label it with where it ends."""
-    end = _axis_end(ax.dataLim.y1)
-    ax.set_ylim(0, 1.02 if end == 1 else end)
-    ax.set_ylabel(fill(value_axis_label(measure, 0, end), _LETTERS + 12))
+    """Let a vertical axis of values begin at 0, or at 0.8 where no value is lower, and label it with its ends."""
+    start, end = 0.8 if 0.8 <= ax.dataLim.y0 <= 1 else 0, _axis_end(ax.dataLim.y1)
+    ax.set_ylim(start, 1.0 + 0.02 * (1 - start) if end == 1 else end)
+    ax.set_ylabel(fill(value_axis_label(measure, start, end), _LETTERS + 12))
 
 
 def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | None = None) -> list[Axes]:
@@ -551,7 +563,8 @@ def bars(
     ax.set_ylim(len(names) - 0.5, -0.5)
     if log:
         ax.set_xscale("log")
-        ax.set_xlim(left=1)
+        powers = [int(np.log10(max(1, count))) for count in (counts.min(), counts.max())]
+        ax.set_xlim(10 ** powers[0], 10 ** (powers[1] + 1))
         ax.xaxis.set_minor_formatter("")
     else:
         ax.locator_params(axis="x", nbins=4)

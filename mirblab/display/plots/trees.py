@@ -139,6 +139,8 @@ def _layout(nodes: pd.DataFrame) -> Layout:
 
 def _texts(nodes: pd.DataFrame) -> list[str]:
     labels = nodes.text if "text" in nodes else nodes.label.map(_plain)
+    if "text" not in nodes and nodes.relation.isin(list("0123456789")).any():  # a bar would look like a minus
+        labels = labels.mask(nodes.label == "O!divide", "÷")
     texts = (_drawable(str(label)) for label in labels)
     return [text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…" for text in texts]
 

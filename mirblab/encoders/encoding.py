@@ -54,7 +54,7 @@ def _stored(store: VectorStore, texts: list[str], vectors: np.ndarray) -> dict[s
 
 # CPU: about what stays in a core's cache; more gains nothing and costs padding. GPU: enough to keep it busy, and fewer
 # tokens for wider models, so that one of 7 billion parameters has room for its activations (not tried on a GPU).
-TOKENS_PER_BATCH = {"cpu": 2_048, "cuda": 65_536}
+TOKENS_PER_BATCH = {"cpu": 1_024, "cuda": 65_536}
 
 
 def encoder(name: str | Path, compat: str = "") -> Encoder:

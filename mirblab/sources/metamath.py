@@ -25,10 +25,8 @@ _CODES = re.compile(r"(?:[U-Y]*[A-T]Z?|\?)*")
 PROVABLE = "|-"
 _HEADING = re.compile(r"(?:#{8,}|(?:#\*){4,}#?|(?:=-){4,}=?|(?:-\.){4,}-?)")
 _DATE = re.compile(r"\[\d{1,2}-\w{3}-\d{2,4}\]")
-_DAY = r"(\d{1,2})-([A-Z][a-z]{2})-(\d{4})\b"
-# Below a proof, as databases until 2016 have it, or in the comment
-_DATED = re.compile(rf"\[{_DAY}\]")
-_CONTRIBUTED = re.compile(rf"\(Contributed by\b[^()]*?{_DAY}")
+_DAY = re.compile(r"(\d{1,2})-([A-Z][a-z]{2})-(\d{4})\b")
+_CONTRIBUTED = re.compile(rf"\(Contributed by\b[^()]*?{_DAY.pattern}")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 URL = "https://github.com/metamath/set.mm"
 LICENCE = "CC0-1.0"
@@ -246,7 +244,7 @@ class _Reader:
             self.in_mathbox = self.in_mathbox or "mathbox" in self.section.casefold()
         elif not (len(words) == 1 and _DATE.fullmatch(words[0])):
             self.comment = " ".join(words)
-        elif self.latest and (day := _first_day(_DATED, words[0])):
+        elif self.latest and (day := _first_day(_DAY, words[0])):
             self.latest.contributed = min(day, self.latest.contributed or day)
 
     def _error(self, what: str) -> MirblabError:
@@ -363,10 +361,15 @@ def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
         uses, about = [] if each.kind == "unproved" else each.uses, {"kind": each.kind, "section": each.section}
         statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, _bar(each)))
     rows = builder.premise_collection(statements, seed, left_out)
+    return rows, _leave_out_hubs(rows, statements)
+
+
+def _leave_out_hubs(rows: CollectionRows, statements: list[LibraryStatement]) -> Row:
+    """Add the split test_nohub, without what over one percent of the proofs use, and return the card's note on it."""
     hubs = builder.find_hubs(statements)
-    rows.judged["test_nohub"] = builder.drop_documents(rows.judged["test"], hubs, left_out)
+    rows.judged["test_nohub"] = builder.drop_documents(rows.judged["test"], hubs, rows.left_out)
     share = round(sum(hubs.values()) / max(1, sum(len(item.uses) for item in statements)), 4)
-    return rows, {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
+    return {"hubs": {"number": len(hubs), "share": share, "most_used": dict([*hubs.items()][:N_HUBS_SHOWN])}}
 
 
 def _premises_of(database: Database, period: Period, seed: int) -> tuple[CollectionRows, Row]:
@@ -401,12 +404,10 @@ def _premises_of(database: Database, period: Period, seed: int) -> tuple[Collect
             f"no theorem with an earlier premise was contributed from {period.at} on, before "
             f"{period.until or 'today'}; the days known are {known_days}"
         )
-    rows = builder.premise_collection(statements, seed, left_out)
-    train = [*rows.judged["train"], *rows.judged["test"]]
-    judged = {"test": test, "dev": rows.judged["dev"], "train": train}
-    judged["test_nohub"] = builder.drop_documents(test, builder.find_hubs(statements), left_out)
-    about = {"at": str(period.at), "until": str(period.until or "")}
-    return CollectionRows(rows.corpus, [*rows.queries, *queries], judged, left_out), about
+    older = builder.premise_collection(statements, seed, left_out)
+    judged = {"test": test, "dev": older.judged["dev"], "train": older.judged["train"] + older.judged["test"]}
+    rows = CollectionRows(older.corpus, [*older.queries, *queries], judged, left_out)
+    return rows, {"at": str(period.at), "until": str(period.until or ""), **_leave_out_hubs(rows, statements)}
 
 
 def contribution_days(database: Database) -> dict[str, date]:

@@ -155,8 +155,8 @@ def training_log(name: str) -> pd.DataFrame:
     """Return the log of the training of the model called *name*: a row per step and one per evaluation.
 
     Columns: step, loss, learning_rate, seconds, pairs_per_second, smoothed (mean loss of the last fifth of the steps,
-    at most 20), and one for each measure, NaN where a row has no value. Raises FileNotFoundError for a model that was
-    never trained.
+    at most 20; how many is `attrs["window"]`), and one for each measure, NaN where a row has no value. Raises
+    FileNotFoundError for a model that was never trained.
 
     >>> training_log("never-trained")
     Traceback (most recent call last):
@@ -165,7 +165,9 @@ def training_log(name: str) -> pd.DataFrame:
     table = loop.read_log(workshop_folder(name))
     losses = table.loss.dropna()
     width = min(20, max(1, len(losses) // 5))
-    return table.assign(smoothed=losses.rolling(width, min_periods=1).mean())
+    table = table.assign(smoothed=losses.rolling(width, min_periods=1).mean())
+    table.attrs["window"] = width
+    return table
 
 
 def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:

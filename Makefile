@@ -24,7 +24,7 @@ paper: $(READY)
 
 test: $(READY)
 	$(BIN)/ruff check .
-	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 3 --dist worksteal; tests=$$?; wait $$types && exit $$tests
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -n 2 --dist worksteal; tests=$$?; wait $$types && exit $$tests
 
 test-browser: $(READY)
 	$(BIN)/python -m pip install --quiet playwright

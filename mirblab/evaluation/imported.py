@@ -138,8 +138,14 @@ def import_results(
     earlier = find_earlier_import(record, values)
     if earlier is not None:
         return earlier, ["imported before; nothing changed"]
-    check_not_imported(record, values)
-    return write_import(source, record, values), notes
+    try:
+        check_not_imported(record, values)
+        return write_import(source, record, values), notes
+    except MirblabError:
+        earlier = find_earlier_import(record, values)  # another process may have imported it meanwhile
+        if earlier is None:
+            raise
+        return earlier, ["imported before; nothing changed"]
 
 
 def import_records() -> list[ImportRecord]:

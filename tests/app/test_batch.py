@@ -302,7 +302,7 @@ mirblab.changed = True
     assert "last words" in (paths.figures() / "_executed" / "own" / "bad.log").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("forked_from", "end"), [(1, signal.SIGKILL), (1, signal.SIGINT), (8, signal.SIGINT)])
+@pytest.mark.parametrize(("forked_from", "end"), [(1, signal.SIGKILL), (8, signal.SIGINT)])
 def test_nothing_lives_on_when_a_batch_is_killed(own_suite, tmp_path, forked_from, end):
     """Nor after Ctrl-C: workers and kernels end with it, and the next batch removes what they left half-written."""
     for name in ("one", "two", "bad"):

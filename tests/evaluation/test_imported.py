@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +105,30 @@ def test_the_same_again_changes_nothing_and_another_file_is_refused(qa: Collecti
         imported.import_results(path, collection="mini-qa", name="second")
     assert (record.folder / "record.json").read_bytes() == before
     assert imported.import_results(path, collection="mini-qa", system="other")[0].systems == ["other"]
+
+
+@pytest.mark.parametrize("moment", ["check_not_imported", "write_import"])
+def test_two_processes_may_import_the_same(
+    qa: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The second one finds the import of the first, whenever that ended; another file is still refused."""
+    write_run(qa, tmp_path / "theirs.trec")
+    write_run(qa, tmp_path / "other.trec", depth=4)
+    go_on = getattr(imported, moment)
+    records = []
+
+    def wait_for_the_other(*arguments: object) -> object:
+        monkeypatch.setattr(imported, moment, go_on)
+        records.append(imported.import_results(tmp_path / "theirs.trec", collection="mini-qa")[0])
+        return go_on(*arguments)
+
+    monkeypatch.setattr(imported, moment, wait_for_the_other)
+    record, notes = imported.import_results(tmp_path / "theirs.trec", collection="mini-qa")
+    assert [record] == records and notes == ["imported before; nothing changed"]
+    shutil.rmtree(record.folder)
+    monkeypatch.setattr(imported, moment, wait_for_the_other)
+    with pytest.raises(MirblabError, match="differs in sha256, origin"):
+        imported.import_results(tmp_path / "other.trec", collection="mini-qa", name=record.name)
 
 
 def test_an_imported_run_may_be_named_like_a_changed_system(qa: Collection, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mutated import families
 HERE = Path(__file__).resolve().parent
 SLOWEST = ("stacks", "blueprints", "rocq", "arqmath")  # begin first, so that no worker waits for them at the end
 FAMILIES = sorted(families(), key=lambda name: (name not in SLOWEST, name))
-QUICK = 20
+QUICK = 10
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -38,7 +38,7 @@ def problems(figures: Callable[..., None]) -> Callable[..., list[Any]]:
 
 
 @pytest.mark.parametrize("half", [0, 1])
-def test_twenty_damaged_inputs_are_read_or_refused(problems: Callable[..., list[Any]], half: int) -> None:
+def test_ten_damaged_inputs_are_read_or_refused(problems: Callable[..., list[Any]], half: int) -> None:
     """Of each reader; a refusal names the file."""
     assert problems(QUICK, *FAMILIES[half::2]) == []
 

@@ -185,8 +185,8 @@ def build(
     origin: Annotated[
         str, typer.Option("--from", help="A folder, an archive or a URL; default: the source's public repository.")
     ] = "",
-    at: Annotated[str, typer.Option(help="A day, as 2014-01-01: the library as it was then (metamath).")] = "",
-    until: Annotated[str, typer.Option(help="With --at: ask what was contributed from then to this day.")] = "",
+    at: Annotated[str, typer.Option(help="A day, as 2014-01-01, or a commit: the library as it was then.")] = "",
+    until: Annotated[str, typer.Option(help="With --at: ask what was proved from then to this day or commit.")] = "",
     settings: Set = None,
 ) -> None:
     """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""

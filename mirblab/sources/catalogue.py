@@ -29,6 +29,7 @@ from mirblab.data.collection import (
 from mirblab.sources import (
     benchmarks,
     hard_negatives,
+    history,
     holstep,
     hub,
     lean_views,
@@ -54,7 +55,8 @@ def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
     """Build the collections of a *source* under the data folder and return their folders.
 
     *origin* is a folder, an archive or a URL ("": the source's public repository); *options* are those of the builder,
-    such as `name` and `seed`. Raises MirblabError for an unknown source or option.
+    such as `name` and `seed`; those of `history.build` (`at`, `until`) take any source that is a git repository. Raises
+    MirblabError for an unknown source or option.
 
     >>> [folder.name for folder in build("mini")][:2]
     ['mini-mathlib', 'mini-mse-dup']
@@ -65,10 +67,15 @@ def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
         raise unknown("source", source, [*BUILDERS, *hub.dataset_names()])
     builder = BUILDERS[source]
     known = list(inspect.signature(builder).parameters)[2:]
+    is_dated = bool({"at", "until"} & options.keys()) and "at" not in known
     for option in options:
-        if option not in known:
+        if option not in [*known, *(["at", "until"] if is_dated else [])]:
             takes = ", ".join(f"--set {name}=..." for name in known) or "--from only"
             raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {takes}")
+    if is_dated and not options.get("at"):
+        raise MirblabError("until needs at, the day or the commit from which statements are asked")
+    if is_dated:
+        return history.build(source, builder, origin or None, paths.data(), **options)
     return builder(origin or None, paths.data(), **options)
 
 

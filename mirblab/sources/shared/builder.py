@@ -91,7 +91,6 @@ def write_collection(
 
     *about* goes into the card; where it has `follows`, the card gets the printed name of that published collection.
     """
-    counts: Counter[str] = Counter()
     origin = ["--from", source.shown] if source.shown else []
     chosen = [word for name, value in (options or {}).items() for word in ("--set", f"{name}={value}")]
     followed = registry.read_registry("collections")[about["follows"]] if "follows" in about else {}
@@ -106,6 +105,12 @@ def write_collection(
         "revision": source.commit or revision,
         "command": shlex.join(["mirblab", "build", builder, *origin, *chosen]),
     }
+    return write_rows(folder, parts, facts)
+
+
+def write_rows(folder: Path, parts: CollectionRows, facts: Row) -> Path:
+    """Write a collection, with *facts* and its counts in the card, print the counts, and return *folder*."""
+    counts: Counter[str] = Counter()
 
     def card() -> Row:
         sizes: Row = dict(counts)

@@ -185,11 +185,10 @@ def open_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
     with tempfile.TemporaryDirectory(prefix="mirblab-") as name:
         folder = Path(name) / "source"
         if path.is_file():
-            _unpack(path, folder)
+            unpack(path, folder)
             yield Origin(folder, default, "", path.name)
         else:
-            public = re.sub(r"(?<=://)[^/@]*@", "", text)
-            _clone(text, public, folder)
+            public = clone(text, folder)
             yield Origin(folder, public, _commit(folder), "" if origin is None else public)
 
 
@@ -274,7 +273,8 @@ def fetch_dataset(hub: str, revision: str, *, choose: ChooseParts, instead: str)
     return DatasetFiles(folder, parts, revision, str(licence), sums)
 
 
-def _unpack(archive: Path, folder: Path) -> None:
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar archive with checks of its paths and its size; MirblabError when that is impossible."""
     try:
         with text_files.open_archive(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
             size = 0
@@ -289,10 +289,13 @@ def _unpack(archive: Path, folder: Path) -> None:
         raise MirblabError(f"{archive} cannot be unpacked: {what}; expected a .tar.gz with relative paths") from error
 
 
-def _clone(url: str, public: str, folder: Path) -> None:
+def clone(url: str, folder: Path, *, whole: bool = False) -> str:
+    """Clone a git repository, its newest commit or the *whole* history, and return the address without a password."""
+    public = re.sub(r"(?<=://)[^/@]*@", "", url)
     # Without a terminal prompt, a private or misspelt address fails at once instead of waiting for a password.
     quiet = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1"}
-    command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", "--depth", "1", "--", url, str(folder)]
+    depth = ["--bare"] if whole else ["--depth", "1"]
+    command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", *depth, "--", url, str(folder)]
     instead = "give a folder or a .tar.gz with --from"
     try:
         done = subprocess.run(command, env=quiet, capture_output=True, text=True, errors="replace", timeout=1800)
@@ -303,6 +306,7 @@ def _clone(url: str, public: str, folder: Path) -> None:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1].replace(url, public)
         raise MirblabError(f"cannot clone {public}: {last}; is there a network? Else {instead}")
+    return public
 
 
 def _commit(folder: Path) -> str:

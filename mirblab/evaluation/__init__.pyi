@@ -6,6 +6,7 @@ from .published import paper_table as paper_table
 from .significance import describe_comparison as describe_comparison
 from .significance import effect_sizes as effect_sizes
 from .significance import holm as holm
+from .significance import period_changes as period_changes
 from .significance import queries_needed as queries_needed
 from .significance import significance_letters as significance_letters
 from .significance import tier_drops as tier_drops

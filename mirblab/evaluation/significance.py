@@ -342,6 +342,64 @@ def tier_drops(
     return drops.rename(columns=names)[columns]
 
 
+def period_changes(
+    values: pd.DataFrame,
+    measure: str,
+    periods: Sequence[str],
+    baseline: str,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Return how each system's difference to the *baseline* changes from the first of *periods* to the last.
+
+    Periods are collections with different queries. The difference to a system that learnt from none of them takes out
+    how hard a period is. Columns: system, measure, first, last (the mean differences), change (last minus first), low,
+    high (percentile bootstrap: the queries of each period are drawn by themselves), p (two-sided permutation test of
+    Welch's t, which may have different variances: Janssen 1997), p_holm, n_first, n_last. MirblabError when a system
+    lacks a period, or a period has one query.
+
+    >>> rows = [("old", "bm25", 0.5), ("old", "m", 0.7), ("new", "bm25", 0.4), ("new", "m", 0.4)]
+    >>> values = pd.DataFrame(rows, columns=["collection", "system", "value"]).assign(measure="RR")
+    >>> values = pd.concat([values.assign(query_id="q1"), values.assign(query_id="q2")])
+    >>> period_changes(values, "RR", ["old", "new"], "bm25").change.round(6).tolist()
+    [-0.2]
+    """
+    from scipy.stats import permutation_test as permute
+
+    check_positive(n_resamples=n_resamples)
+    if len(periods) < 2 or periods[0] == periods[-1]:
+        raise MirblabError(f"a change needs two different periods, found {', '.join(periods) or 'none'}")
+    ends = [value_matrix(values, measure, name) for name in (periods[0], periods[-1])]
+    for name, matrix in zip((periods[0], periods[-1]), ends, strict=True):
+        if len(matrix) < 2:
+            raise MirblabError(f"a change needs two or more queries of each period; {name} has {len(matrix)}")
+        check_known(f"system with values on {name}", [baseline, *ends[0].columns, *ends[1].columns], matrix.columns)
+    systems = [name for name in ends[0].columns if name != baseline]
+    first, last = (matrix[systems].to_numpy() - matrix[[baseline]].to_numpy() for matrix in ends)
+    drawn = [resampled_means(numbers, n_resamples, seed + place) for place, numbers in enumerate((first, last))]
+    low, high = percentiles(drawn[1] - drawn[0], level)
+    p = [
+        permute((last[:, i], first[:, i]), _welch, vectorized=True, n_resamples=n_resamples, batch=256,
+                rng=np.random.default_rng(seed)).pvalue
+        for i in range(len(systems))
+    ]  # fmt: skip
+    columns = {"first": first.mean(axis=0), "last": last.mean(axis=0)}
+    columns |= {"change": columns["last"] - columns["first"], "low": low, "high": high, "p": p, "p_holm": holm(p)}
+    sizes = {"n_first": len(first), "n_last": len(last)}
+    return pd.DataFrame({"system": systems, "measure": measure, **columns, **sizes})
+
+
+def _welch(left: np.ndarray, right: np.ndarray, axis: int) -> np.ndarray:
+    """Return Welch's t of two samples; 0 where they are constant and equal."""
+    difference = left.mean(axis=axis) - right.mean(axis=axis)
+    squares = (sample.var(axis=axis, ddof=1) / sample.shape[axis] for sample in (left, right))
+    error = np.sqrt(sum(squares))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(difference / error, nan=0.0, posinf=1e9, neginf=-1e9)
+
+
 def significance_letters(comparison: pd.DataFrame) -> pd.DataFrame:
     """Return letters for each system by collection: two systems share a letter unless they differ significantly.
 

@@ -297,6 +297,49 @@ def test_drops_from_tier_to_tier_are_paired_by_query() -> None:
         significance.tier_drops(values.iloc[1:], "nDCG@10", ["easy", "hard"])
 
 
+def test_the_change_between_periods_is_that_of_two_samples() -> None:
+    """Of different queries: p agrees with Welch's test, and the interval with its own, on near-normal values."""
+    draw = np.random.default_rng(5)
+    samples = {"old": draw.normal(0.3, 0.1, 400), "new": draw.normal(0.27, 0.15, 300)}
+    tables = []
+    for name, gain in samples.items():
+        base = draw.uniform(0, 0.5, len(gain))  # how hard a query is cancels out
+        rows = {"bm25": base, "model": base + gain, "same": base}
+        tables += [
+            pd.DataFrame({"system": system, "collection": name, "measure": "RR", "value": numbers,
+                          "query_id": [f"{name}{n}" for n in range(len(gain))]})
+            for system, numbers in rows.items()
+        ]  # fmt: skip
+    values = pd.concat(tables)
+    found = significance.period_changes(values, "RR", ["old", "new"], "bm25").set_index("system")
+    welch = stats.ttest_ind(samples["new"], samples["old"], equal_var=False)
+    low, high = welch.confidence_interval()
+    assert found.loc["model", ["low", "high"]].tolist() == pytest.approx([low, high], abs=0.002)
+    assert found.p["model"] == pytest.approx(welch.pvalue, abs=0.005) and found.p_holm["model"] == 2 * found.p["model"]
+    assert found.loc["model", "first":"change"].tolist() == pytest.approx(  # type: ignore[misc]
+        [samples["old"].mean(), samples["new"].mean(), samples["new"].mean() - samples["old"].mean()]
+    )
+    assert found.loc["same", ["change", "low", "high", "p"]].tolist() == [0, 0, 0, 1]
+    assert found[["n_first", "n_last"]].drop_duplicates().values.tolist() == [[400, 300]]
+    again = significance.period_changes(values, "RR", ["old", "new"], "bm25").set_index("system")
+    pd.testing.assert_frame_equal(found, again)
+
+
+def test_a_change_between_periods_needs_both() -> None:
+    """With the systems and queries that it compares."""
+    values = pd.concat([random_table(9, 2, seed=n, collection=name) for n, name in enumerate(("old", "new"))])
+    one, *others = values.system.unique()
+    is_old, is_first = values.collection == "old", values.query_id == values.query_id.iloc[0]
+    for periods, table, message in (
+        (["old"], values, "a change needs two different periods, found old"),
+        (["old", "newer"], values, "no collection 'newer'"),
+        (["old", "new"], values[is_old | (values.system == one)], f"'{others[0]}'"),
+        (["old", "new"], values[is_old | is_first], "new has 1"),
+    ):
+        with pytest.raises(MirblabError, match=message):
+            significance.period_changes(table, "nDCG@10", periods, one)
+
+
 def test_compare_with_each_correction() -> None:
     """The corrected p decides, within its family; None and "none" leave p itself; Holm's is the default."""
     values = pd.concat([random_table(30, 4, seed=1, collection="c"), random_table(20, 4, seed=2, collection="d")])

@@ -18,6 +18,7 @@ from .results import heatmap as heatmap
 from .results import learning as learning
 from .results import means as means
 from .results import p_values as p_values
+from .results import periods as periods
 from .results import reliability as reliability
 from .results import strata as strata
 from .trees import tree as tree

@@ -430,6 +430,40 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     return ax
 
 
+def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> list[Axes]:
+    """Draw each system's mean difference to a baseline over time, with its interval; return the axes.
+
+    *table* is from `lab.compare` with a baseline (collection, measure, system_a, system_b, difference, low, high), with
+    library, one panel for each, and at, the first day of the period, ISO. *ax*: one axes per library.
+
+    >>> row = {"library": "set.mm", "at": "2014-01-01", "measure": "RR", "system_a": "m", "system_b": "bm25"}
+    >>> [ax] = periods(pd.DataFrame([row | {"difference": 0.1, "low": 0.0, "high": 0.2}]))
+    >>> ax.get_title("left"), [text.get_text() for text in ax.get_xticklabels()]
+    ('set.mm', ['2014-01-01'])
+    """
+    require_columns(table, "library", "at", "measure", "system_a", "system_b", "difference", "low", "high")
+    panels = _panels(table, "library", ax, 3.4, False)
+    with figure_style():
+        for panel, rows in panels:
+            days = sorted(rows["at"].unique())
+            systems = _groups(rows, "system_a")
+            for number, (name, own) in enumerate(systems):
+                colour, marker = system_style(name)
+                own = own.sort_values("at")
+                beside = 0.16 * (number - (len(systems) - 1) / 2)  # so that intervals do not cover each other
+                places = np.array([days.index(day) for day in own["at"]]) + beside
+                panel.plot(places, own.difference, marker=marker, color=colour, label=name)
+                panel.vlines(places, own.low, own.high, color=colour, linewidth=1.2)
+            panel.axhline(0, color=GREY, linewidth=0.8)
+            panel.set_xticks(range(len(days)), days, rotation=30, ha="right")
+            panel.set_xlabel("first day of the period")
+            panel.set_ylabel(f"difference in {rows.measure.iloc[0]}\nto {rows.system_b.iloc[0]}")
+        if ax is None:
+            handles, labels = panels[0][0].get_legend_handles_labels()
+            panels[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return [panel for panel, _ in panels]
+
+
 def strata(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> Axes | list[Axes]:
     """Draw each system's mean for every kind of topic as a bar with its interval, one panel per system.
 

@@ -8,6 +8,11 @@ from .latex.parser import parse_latex as parse_latex
 from .markup import to_mathml as to_mathml
 from .mathml import parse_content_mathml as parse_content_mathml
 from .mathml import parse_mathml as parse_mathml
+from .metamath.database import check_proof as check_proof
+from .metamath.database import read_logic as read_logic
+from .metamath.proving import Prover as Prover
+from .metamath.proving import draw_goals as draw_goals
+from .metamath.proving import proof_goals as proof_goals
 from .ngrams import pretokenise as pretokenise
 from .operators import operator_tree as operator_tree
 from .scoring import DEFAULT_B as DEFAULT_B

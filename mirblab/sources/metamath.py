@@ -135,25 +135,29 @@ def read_period(at: str | date, until: str | date = "") -> Period | None:
 
 def read_database(path: Path) -> Database:
     """Read a database, plain or gzipped, and the files that it includes; MirblabError with file and line."""
-    tokens = _Tokens(path)
-    reader = _Reader(tokens)
+    tokens = Tokens(path)
+    reader = Reader(tokens)
     reader.read()
     return Database(reader.assertions, tokens.digest.hexdigest(), reader.odd)
 
 
-class _Reader:
-    def __init__(self, tokens: _Tokens) -> None:
+class Reader:
+    """What a database states, read from its tokens; `mirblab.formula.metamath` keeps more of each statement."""
+
+    def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.stream = tokens, tokens.read(tokens.path)
         self.assertions: list[Assertion] = []
         self.odd: Counter[str] = Counter()
         self.codes: dict[str, str] = {}  # label to typecode; "" for hypotheses
         self.floating: list[tuple[str, str]] = []  # label and variable of each $f in force
         self.essential: list[tuple[str, list[str]]] = []  # label and tokens of each $e in force
-        self.scopes: list[tuple[int, int]] = []
+        self.disjoint: list[list[str]] = []  # variables of each $d in force
+        self.scopes: list[tuple[int, int, int]] = []
         self.comment, self.section, self.n_assertions, self.in_mathbox = "", "", 0, False
         self.latest: Assertion | None = None  # the statement above, unless it is none that is kept
 
     def read(self) -> None:
+        """Read all statements; MirblabError with file and line."""
         label = ""
         for token in self.stream:
             if token.startswith("$("):
@@ -173,14 +177,16 @@ class _Reader:
         if label and keyword not in ("$e", "$f", "$a", "$p"):
             raise self._error(f"'{keyword}' after the label '{label}'; expected $e, $f, $a or $p")
         if keyword == "${":
-            self.scopes.append((len(self.floating), len(self.essential)))
+            self.scopes.append((len(self.floating), len(self.essential), len(self.disjoint)))
         elif keyword == "$}" and self.scopes:
-            n_floating, n_essential = self.scopes.pop()
-            del self.floating[n_floating:], self.essential[n_essential:]
-        elif keyword in ("$c", "$v", "$d"):
+            n_floating, n_essential, n_disjoint = self.scopes.pop()
+            del self.floating[n_floating:], self.essential[n_essential:], self.disjoint[n_disjoint:]
+        elif keyword in ("$c", "$v"):
             self._words()
+        elif keyword == "$d":
+            self.disjoint.append(self._words())
         elif keyword in ("$e", "$f", "$a", "$p"):
-            self._labelled(keyword, label, self._words())
+            self.keep(keyword, label, self._words())
         else:
             raise self._error(f"'{keyword}' is not allowed here")
 
@@ -195,7 +201,8 @@ class _Reader:
                 words.append(token)
         raise self._error("a statement does not end with '$.'")
 
-    def _labelled(self, keyword: str, label: str, words: list[str]) -> None:
+    def keep(self, keyword: str, label: str, words: list[str]) -> None:
+        """Keep a statement with a label: a hypothesis ($f, $e), an axiom ($a), or a theorem with its proof ($p)."""
         if not label or label in self.codes:
             raise self._error(f"the label '{label}' is taken" if label else f"'{keyword}' has no label")
         if not words:
@@ -293,7 +300,7 @@ def decode_step(code: str) -> int:
     return 20 * high + ord(code[-1]) - ord("A") + 1
 
 
-class _Tokens:
+class Tokens:
     """The tokens of a file and of the files that it includes; a comment is one token, which begins with `$(`."""
 
     def __init__(self, path: Path) -> None:
@@ -359,7 +366,8 @@ def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     left_out, statements = Counter(database.odd), list[LibraryStatement]()
     for each in database.assertions:
         uses, about = [] if each.kind == "unproved" else each.uses, {"kind": each.kind, "section": each.section}
-        statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, _bar(each)))
+        reason = exclusion_reason(each)
+        statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, reason))
     rows = builder.premise_collection(statements, seed, left_out)
     return rows, _leave_out_hubs(rows, statements)
 
@@ -390,9 +398,15 @@ def _premises_of(database: Database, period: Period, seed: int) -> tuple[Collect
         uses = [label for label in each.uses if label in known and each.kind != "unproved"]
         about: Row = {"kind": each.kind, "section": each.section, "contributed": str(days[each.label])}
         if each.label in known:
-            statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, _bar(each)))
+            statements.append(
+                LibraryStatement(each.label, "", each.text, uses, each.order, about, exclusion_reason(each))
+            )
         elif days[each.label] in period and each.kind == "theorem":
-            if reason := _bar(each) or ("shared text" if texts[each.text] > 1 else "") or ("" if uses else _NONE):
+            if (
+                reason := exclusion_reason(each)
+                or ("shared text" if texts[each.text] > 1 else "")
+                or ("" if uses else _NONE)
+            ):
                 left_out[f"theorems of the period that are no query: {reason}"] += 1
                 continue
             left_out["premises of the period, not judged"] += len(each.uses) - len(uses)
@@ -437,7 +451,7 @@ def _informal(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     comments = {each.label: clean_comment(each.comment) for each in database.assertions}
     repeated, texts = Counter(comments.values()), Counter(each.text for each in database.assertions)
     for each in database.assertions:
-        reason = _bar(each) or _unfit(comments[each.label], each.label)
+        reason = exclusion_reason(each) or _unfit(comments[each.label], each.label)
         reason = reason or ("the comment of another one" if repeated[comments[each.label]] > 1 else "")
         if reason := reason or ("the text of another one" if texts[each.text] > 1 else ""):
             left_out[f"assertions that are no query: {reason}"] += 1
@@ -460,7 +474,8 @@ def clean_comment(comment: str) -> str:
     return " ".join(_LABEL_MARK.sub("", _NOTE.sub("", comment)).split())
 
 
-def _bar(each: Assertion) -> str:
+def exclusion_reason(each: Assertion) -> str:
+    """Return why an assertion is no query, "" when it may be one."""
     if each.in_mathbox:
         return "in a mathbox"
     is_old = _OLD.search(each.label) or "obsolete" in each.comment.casefold()

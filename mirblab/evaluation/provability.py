@@ -1,0 +1,150 @@
+"""provability: how good a run is when a proof checker decides which of the retrieved statements would have done."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.terminal import progress
+from mirblab.data.beir import write_collection
+from mirblab.data.collection import Collection, read_splits
+from mirblab.data.runs import order_run
+from mirblab.formula.metamath.database import Logic
+from mirblab.formula.metamath.proving import LIMIT, Application, Goal, Prover
+from mirblab.sources.metamath import PROVABLE
+
+_MEASURE = re.compile(r"Provable@([1-9]\d*),([12])|Useful@([1-9]\d*)")
+
+
+def goal_collection(logic: Logic, goals: Sequence[Goal], name: str = "metamath-goals") -> Collection:
+    """Return goals as queries, and the statements of their database that begin with `|-` as documents.
+
+    Relevant are the statements that the author applied to the goal. A query may return what stands before its theorem
+    in the database. Texts are those of the collections that `mirblab build metamath` makes.
+
+    >>> from mirblab.core.paths import bundled_path
+    >>> from mirblab.formula.metamath.database import read_logic
+    >>> from mirblab.formula.metamath.proving import proof_goals
+    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> goal_collection(logic, proof_goals(logic, "syl"))
+    Collection('metamath-goals', test: 2 queries, 216 documents, 2 judgements)
+    """
+    if not goals:
+        raise MirblabError("there is no goal; draw some with draw_goals")
+    statements = [each for each in logic.statements.values() if each.expression[0] == PROVABLE]
+    corpus = [{"_id": each.label, "text": each.text, "metadata": {"order": each.order}} for each in statements]
+    queries = [{"_id": goal.goal_id, "text": goal.text, "metadata": {"order": goal.order}} for goal in goals]
+    judged = [(goal.goal_id, label, 1) for goal in goals for label in sorted(goal.used)]
+    card = {"name": name, "task": "premise retrieval", "source": logic.name, "candidates": ["earlier"]}
+    with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
+        write_collection(Path(folder), corpus, queries, {"test": judged}, card)
+        return read_splits(Path(folder), ["test"])[0]
+
+
+class Provability:
+    """Decides for goals of one database whether retrieved statements prove them; what was decided is remembered.
+
+    A search for a proof ends after *limit* unifications, so that the values do not depend on the machine's speed.
+
+    >>> from mirblab.core.paths import bundled_path
+    >>> from mirblab.formula.metamath.database import read_logic
+    >>> from mirblab.formula.metamath.proving import proof_goals
+    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> run = pd.DataFrame({"query_id": "mpd", "doc_id": ["ax-mp", "a2i"], "score": [2.0, 1.0]})
+    >>> judge = Provability(logic, proof_goals(logic, "mpd", whole=True))
+    >>> judge.evaluate(run, ["Provable@2,1", "Provable@2,2"]).value.tolist()
+    [0.0, 1.0]
+    """
+
+    def __init__(self, logic: Logic, goals: Sequence[Goal], *, limit: int = LIMIT) -> None:
+        check_positive(limit=limit)
+        self.prover, self.limit = Prover(logic), limit
+        self.goals = {goal.goal_id: goal for goal in goals}
+        self.n_exhausted = 0  # searches that the limit ended
+        self._useful: dict[tuple[str, str], Application | None] = {}
+
+    def evaluate(self, run: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+        """Return a value, 0 or 1, for each goal and measure, as `lab.evaluate` does.
+
+        *Provable@k,d*: a proof of depth d applies only the first k retrieved statements. At depth 1 one statement is
+        applied whose hypotheses the goal's context has; at depth 2 its hypotheses may be concluded from the context by
+        one more statement each. *Useful@k*: one of the first k begins such a proof of depth 2, whose other statements
+        may be any earlier ones of the database. A goal that is not in the run has the value 0.
+        """
+        parsed = {name: _parse(name) for name in measures}
+        rankings = self._rankings(run, max(k for k, _ in parsed.values()))
+        rows = []
+        with progress(len(self.goals), "proving") as bar:
+            for goal_id, goal in sorted(self.goals.items()):
+                known: dict[tuple[int, int], bool] = {}
+                for name, (k, depth) in sorted(parsed.items(), key=lambda item: item[1]):
+                    first = rankings.get(goal_id, [])[:k]
+                    # What fewer statements prove, or a proof of smaller depth, more and deeper ones prove as well.
+                    proved = any(value for (n, d), value in known.items() if n <= k and d <= depth)
+                    if not proved:
+                        proved = any(self.useful_proof(goal, label) for label in first) if depth == 3 else (
+                            self._is_provable(goal, first, depth))  # fmt: skip
+                    known[k, depth] = proved
+                    rows.append((name, goal_id, float(proved)))
+                bar.update()
+        values = pd.DataFrame(rows, columns=["measure", "query_id", "value"])
+        values.insert(0, "collection", str(run.attrs.get("collection") or ""))
+        values.insert(0, "system", str(run.attrs.get("system") or "run"))
+        order = {name: place for place, name in enumerate(parsed)}
+        return values.sort_values("measure", key=lambda column: column.map(order), kind="stable", ignore_index=True)
+
+    def documents(self, run: pd.DataFrame, k: int = 10) -> pd.DataFrame:
+        """Return what the first k documents of each goal would have done: one row per goal and document.
+
+        Columns: system, query_id, rank, doc_id, used (the author applied it), closes (it alone proves the goal from the
+        context), useful (it begins a proof of depth 2 whose other statements are any earlier ones).
+        """
+        check_positive(k=k)
+        rows = []
+        with progress(len(self.goals), "proving") as bar:
+            for goal_id, ranking in sorted(self._rankings(run, k).items()):
+                goal = self.goals[goal_id]
+                for rank, label in enumerate(ranking, 1):
+                    proof = self.useful_proof(goal, label)
+                    closes = proof is not None and proof.depth == 1
+                    rows.append((goal_id, rank, label, label in goal.used, closes, proof is not None))
+                bar.update()
+        table = pd.DataFrame(rows, columns=["query_id", "rank", "doc_id", "used", "closes", "useful"])
+        table.insert(0, "system", str(run.attrs.get("system") or "run"))
+        return table
+
+    def useful_proof(self, goal: Goal, label: str) -> Application | None:
+        """Return a checked proof of depth 1 or 2 that begins with a statement, the rest any earlier ones, or None."""
+        key = (goal.goal_id, label)
+        if key not in self._useful:
+            outcome = self.prover.prove(goal, [label], None, depth=2, limit=self.limit)
+            self.n_exhausted += outcome.is_exhausted
+            self._useful[key] = outcome.proof
+        return self._useful[key]
+
+    def _is_provable(self, goal: Goal, first: Sequence[str], depth: int) -> bool:
+        outcome = self.prover.prove(goal, first, depth=depth, limit=self.limit)
+        self.n_exhausted += outcome.is_exhausted
+        return outcome.proof is not None
+
+    def _rankings(self, run: pd.DataFrame, k: int) -> dict[str, list[str]]:
+        ordered = order_run(run)
+        first = ordered[ordered["rank"] <= k]
+        unknown = sorted(set(first.query_id.astype("str")) - set(self.goals))
+        if unknown:
+            raise MirblabError(f"the run has {len(unknown):,} queries that are no goals here, such as '{unknown[0]}'")
+        groups = first.astype({"query_id": "str", "doc_id": "str"}).groupby("query_id", sort=False)
+        return {str(name): group.doc_id.tolist() for name, group in groups}
+
+
+def _parse(name: str) -> tuple[int, int]:
+    """Return k and the depth of a measure; 3 stands for proofs that begin with a retrieved statement (Useful)."""
+    match = _MEASURE.fullmatch(name)
+    if not match:
+        raise MirblabError(f"no measure '{name}'; it is Provable@k,1 or Provable@k,2 or Useful@k, such as Useful@10")
+    return (int(match[1]), int(match[2])) if match[1] else (int(match[3]), 3)

@@ -27,10 +27,9 @@ def goal_collection(logic: Logic, goals: Sequence[Goal], name: str = "metamath-g
     Relevant are the statements that the author applied to the goal. A query may return what stands before its theorem
     in the database. Texts are those of the collections that `mirblab build metamath` makes.
 
-    >>> from mirblab.core.paths import bundled_path
     >>> from mirblab.formula.metamath.database import read_logic
     >>> from mirblab.formula.metamath.proving import proof_goals
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> logic = read_logic("mini")
     >>> goal_collection(logic, proof_goals(logic, "syl"))
     Collection('metamath-goals', test: 2 queries, 216 documents, 2 judgements)
     """
@@ -51,10 +50,9 @@ class Provability:
 
     A search for a proof ends after *limit* unifications, so that the values do not depend on the machine's speed.
 
-    >>> from mirblab.core.paths import bundled_path
     >>> from mirblab.formula.metamath.database import read_logic
     >>> from mirblab.formula.metamath.proving import proof_goals
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> logic = read_logic("mini")
     >>> run = pd.DataFrame({"query_id": "mpd", "doc_id": ["ax-mp", "a2i"], "score": [2.0, 1.0]})
     >>> judge = Provability(logic, proof_goals(logic, "mpd", whole=True))
     >>> judge.evaluate(run, ["Provable@2,1", "Provable@2,2"]).value.tolist()

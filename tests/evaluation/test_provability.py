@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import bundled_path
 from mirblab.evaluation import measures
 from mirblab.evaluation.provability import Provability, goal_collection
 from mirblab.formula.metamath.database import Logic, read_logic
@@ -18,7 +17,7 @@ ALL = ["Provable@1,1", "Provable@10,1", "Provable@10,2", "Useful@10"]
 
 @pytest.fixture(scope="module")
 def logic() -> Logic:
-    return read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    return read_logic("mini")
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.paths import bundled_path
 from mirblab.formula.metamath.database import Logic, Statement, check_proof, read_logic
 from mirblab.formula.metamath.proving import Goal, Prover, draw_goals, labelled_proof, proof_goals
 from mirblab.formula.metamath.terms import Grammar, Term, occurs, resolve
 
-MINI = bundled_path("data", "mini", "metamath", "mini.mm")
 DEMO = """
 $c 0 + = -> ( ) term wff |- $.  $v t r s P Q $.
 tt $f term t $.  tr $f term r $.  ts $f term s $.  wp $f wff P $.  wq $f wff Q $.
@@ -35,7 +33,7 @@ COMPRESSED = "( tze tpl weq a2 wim a1 mp ) ABCZADZAADZAEZJJKFLIAAGHH"
 
 @pytest.fixture(scope="module")
 def logic() -> Logic:
-    return read_logic(MINI)
+    return read_logic("mini")
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +146,9 @@ def test_what_is_wrong_with_a_proof_is_said(tmp_path, text, message):
 
 def test_a_database_that_is_missing_or_gives_a_variable_two_types_is_refused(tmp_path):
     """As Metamath defines it, a variable keeps its type."""
-    with pytest.raises(MirblabError, match="no database"):
+    with pytest.raises(MirblabError, match=r"no database '.*none\.mm', neither as a file"):
         read_logic(tmp_path / "none.mm")
+    assert read_logic("none.mm|mini").name == "mini.mm"
     with pytest.raises(MirblabError, match="'two' must give a variable its only typecode, found 'term P'"):
         read(tmp_path, f"{DEMO} two $f term P $.")
     with pytest.raises(MirblabError, match="no statement 'a4'"):
@@ -225,7 +224,7 @@ def shifted(term: Term, first: int) -> Term:
     return term + first if isinstance(term, int) else term
 
 
-GRAMMAR = Grammar(read_logic(MINI))
+GRAMMAR = Grammar(read_logic("mini"))
 
 
 def test_a_metavariable_takes_terms_of_its_typecode_only(prover):

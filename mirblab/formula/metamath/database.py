@@ -88,21 +88,28 @@ class Logic:
         return f"Logic('{self.name}', {len(self.statements):,} statements, {len(self.assertions):,} of them provable)"
 
 
-def read_logic(path: str | Path) -> Logic:
+def read_logic(source: str | Path) -> Logic:
     """Read a database, plain or gzipped, with the files that it includes; MirblabError with file and line.
 
-    >>> from mirblab.core.paths import bundled_path
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
-    >>> logic.statement("a1i").text
+    *source* is a file .mm or .mm.gz, the name of one in the data folder, or "mini", the bundled database; "a|b" is the
+    first that is here.
+
+    >>> read_logic("mini").statement("a1i").text
     '|- ph => |- ( ps -> ph )'
     """
-    path = paths.expand_home(path)
-    if not path.is_file():
-        raise MirblabError(f"no database '{path}'; give a file .mm or .mm.gz")
-    reader = _FrameReader(Tokens(path))
+    reader = _FrameReader(Tokens(_find_database(str(source))))
     reader.read()
     reader.logic.assertions = reader.assertions
     return reader.logic
+
+
+def _find_database(source: str) -> Path:
+    for name in source.split("|"):
+        path = paths.bundled_path("data", "mini", "metamath", "mini.mm") if name == "mini" else paths.expand_home(name)
+        for place in (path, paths.data() / name):
+            if place.is_file():
+                return place
+    raise MirblabError(f"no database '{source}', neither as a file .mm or .mm.gz nor in {paths.data()}")
 
 
 class _FrameReader(Reader):
@@ -157,8 +164,7 @@ def check_proof(logic: Logic, theorem: Statement) -> list[Step]:
     two variables must be distinct, the expressions for them may share no variable, and each pair of their variables
     must be distinct in the theorem.
 
-    >>> from mirblab.core.paths import bundled_path
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> logic = read_logic("mini")
     >>> [step.label for step in check_proof(logic, logic.statement("a1i"))][-2:]
     ['ax-1', 'ax-mp']
     """

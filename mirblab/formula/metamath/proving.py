@@ -103,9 +103,8 @@ def proof_goals(logic: Logic, theorem: str, *, whole: bool = False) -> list[Goal
     A step that repeats one of the context is no goal. With *whole* the theorem itself is the only one. The text of a
     goal is `hypothesis & hypothesis => statement` with the theorem's hypotheses, as the documents have it.
 
-    >>> from mirblab.core.paths import bundled_path
     >>> from mirblab.formula.metamath.database import read_logic
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> logic = read_logic("mini")
     >>> [(goal.text, sorted(goal.used)) for goal in proof_goals(logic, "a1i")]
     [('|- ph => |- ( ph -> ( ps -> ph ) )', ['ax-1']), ('|- ph => |- ( ps -> ph )', ['ax-mp'])]
     """
@@ -139,9 +138,8 @@ def draw_goals(
     At most *n_goals* (0: all) are drawn by *seed*, a second step of a theorem only when each theorem has one. Theorems
     of mathboxes and old versions are left out. MirblabError when there are none.
 
-    >>> from mirblab.core.paths import bundled_path
     >>> from mirblab.formula.metamath.database import read_logic
-    >>> logic = read_logic(bundled_path("data", "mini", "metamath", "mini.mm"))
+    >>> logic = read_logic("mini")
     >>> len(draw_goals(logic, "2025-04-15", n_goals=20))
     20
     """
@@ -170,9 +168,8 @@ def draw_goals(
 class Prover:
     """Looks for proofs in a database; what it has parsed is kept for the next goal.
 
-    >>> from mirblab.core.paths import bundled_path
     >>> from mirblab.formula.metamath.database import read_logic
-    >>> prover = Prover(read_logic(bundled_path("data", "mini", "metamath", "mini.mm")))
+    >>> prover = Prover(read_logic("mini"))
     >>> goal = proof_goals(prover.logic, "a1i", whole=True)[0]
     >>> print(prover.prove(goal, ["ax-mp", "ax-1"], depth=2).proof)
     |- ( ps -> ph )    by ax-mp

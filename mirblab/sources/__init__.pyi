@@ -1,5 +1,6 @@
 from .catalogue import build_from_files as build_from_files
 from .catalogue import build_hard_negatives as build_hard_negatives
+from .catalogue import build_periods as build_periods
 from .catalogue import collection_groups as collection_groups
 from .catalogue import collection_table as collection_table
 from .shared.html import find_formulas as find_formulas

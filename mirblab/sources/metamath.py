@@ -114,6 +114,20 @@ def build(
     return [out / name for name in names]
 
 
+def find_database(source: str | Path) -> Path:
+    """Return a database: a file, the name of one in the data folder, or "mini" for the bundled one; "a|b": the first.
+
+    >>> find_database("set.mm|mini").name
+    'mini.mm'
+    """
+    for name in str(source).split("|"):
+        path = paths.bundled_path("data", "mini", "metamath", "mini.mm") if name == "mini" else paths.expand_home(name)
+        for place in (path, paths.data() / name):
+            if place.is_file():
+                return place
+    raise MirblabError(f"no database '{source}', neither as a file .mm or .mm.gz nor in {paths.data()}")
+
+
 def read_period(at: str | date, until: str | date = "") -> Period | None:
     """Return the period of two days in ISO form, None for none; MirblabError for other values.
 

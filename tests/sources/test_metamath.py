@@ -12,7 +12,7 @@ from metamath_database import LOGIC, MAIN
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
-from mirblab.sources import metamath
+from mirblab.sources import catalogue, metamath
 from mirblab.sources.metamath import read_database
 from mirblab.sources.shared import builder
 
@@ -284,6 +284,17 @@ def test_a_library_at_a_day_asks_the_theorems_of_the_following_period(dated: Pat
     assert left_out["assertions of the period or later, not among the documents"] == 3
     assert left_out["theorems of the period that are no query: no premise that was there at the beginning"] == 1
     check_earlier_candidates(folder, "test", "train")
+
+
+def test_the_periods_of_a_database_follow_each_other(dated: Path, capsys: pytest.CaptureFixture[str]):
+    """The corpus of a period is what was there at its first day; its folder is that of the database."""
+    folders = catalogue.build_periods(str(dated), ["2013-01-01", "2014-01-01", "2015-01-01"])
+    assert [folder.name[-10:] for folder in folders] == ["2013-01-01", "2014-01-01"]
+    assert [judged(folder, "test") for folder in folders] == [{"twice": {"ax", "old"}}, {"new": {"ax", "twice"}}]
+    with pytest.raises(MirblabError, match="the day after its last, found 2014-01-01"):
+        catalogue.build_periods("mini", ["2014-01-01"])
+    with pytest.raises(MirblabError, match="no database 'nowhere.mm'"):
+        catalogue.build_periods("nowhere.mm", ["2013-01-01", "2014-01-01"])
 
 
 def test_a_period_without_an_end_takes_all_later_theorems(dated: Path, tmp_path: Path):

@@ -8,9 +8,8 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
-from mirblab.sources.metamath import Assertion, Reader, Tokens, decode_step
+from mirblab.sources.metamath import Assertion, Reader, Tokens, decode_step, find_database
 
 Expression = tuple[str, ...]  # a typecode and the symbols that follow it
 Pair = tuple[str, str]  # two variables, in alphabetical order
@@ -97,19 +96,10 @@ def read_logic(source: str | Path) -> Logic:
     >>> read_logic("mini").statement("a1i").text
     '|- ph => |- ( ps -> ph )'
     """
-    reader = _FrameReader(Tokens(_find_database(str(source))))
+    reader = _FrameReader(Tokens(find_database(source)))
     reader.read()
     reader.logic.assertions = reader.assertions
     return reader.logic
-
-
-def _find_database(source: str) -> Path:
-    for name in source.split("|"):
-        path = paths.bundled_path("data", "mini", "metamath", "mini.mm") if name == "mini" else paths.expand_home(name)
-        for place in (path, paths.data() / name):
-            if place.is_file():
-                return place
-    raise MirblabError(f"no database '{source}', neither as a file .mm or .mm.gz nor in {paths.data()}")
 
 
 class _FrameReader(Reader):

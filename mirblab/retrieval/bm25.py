@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
-from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
+from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
+from mirblab.retrieval.postings import Postings
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 
@@ -35,8 +36,9 @@ __all__ = ["DEFAULTS", "IDF", "IndexedCollection", "TermIndex", "explain", "publ
 
 BLOCK = 1 << 14  # documents counted or weighed at once
 LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
-ROWS, SLAB = 16, 1 << 15  # queries and documents in one compiled loop; a slab has at most 2^16
+ROWS, SLAB = 16, 1 << 15  # queries and documents in one loop over postings; a slab has at most 2^16
 COMPILE_FROM = 500_000_000  # postings from which on compiling pays
+DEEPEST_SHARE = 1 / 64  # of all documents; a deeper search scores too many of them twice
 ENGINES = ("bm25s", "rank-bm25")
 COMPATS = ("", "mirb")
 QUERY_WEIGHTINGS = ("count", "bm25")
@@ -179,6 +181,11 @@ class TermIndex:
         return np.bincount(self.weights.indices, minlength=self.weights.shape[1])
 
     @cached_property
+    def postings(self) -> Postings:
+        """Return the weights as the search of many queries in many documents needs them."""
+        return Postings.of(self.weights, self.document_counts)
+
+    @cached_property
     def chunks(self) -> list[tuple[int, csc_array]]:
         """Return first position and weights of each CHUNK documents, by terms, the last documents first."""
         return list(self._slices(CHUNK))
@@ -239,26 +246,46 @@ class TermIndex:
         score is the sum of the terms' contributions in the order of the vocabulary, whatever the other queries; with
         *published* the order is that of the query's tokens. *label* is for progress.
         """
-        n_docs, n_queries = self.weights.shape[0], counts.shape[0]
-        is_large = self.document_counts[counts.indices].sum() > COMPILE_FROM
-        score: Callable[[csr_array], Scores]
-        if is_large or published:
-            size, width, score = ROWS, SLAB, partial(self._looped, compiled(_add_compiled) if is_large else _add)
-            self.slabs  # noqa: B018  made here once, not in each thread
-        else:
-            size, width, score = LANES, CHUNK, self._products
-            self.chunks  # noqa: B018
-        blocks, depth = split_range(n_queries, size), max(1, min(depth, n_docs))
+        n_docs, depth = self.weights.shape[0], max(1, min(depth, self.weights.shape[0]))
+        constant = (counts @ self.absent).astype(np.float32)
+        is_large = self.document_counts[counts.indices].sum() > COMPILE_FROM and depth <= DEEPEST_SHARE * n_docs
+        if not is_large:
+            return self._search_small(counts, constant, depth, candidates, published, label)
+        hits = self.postings.search(counts, constant, depth, candidates, label)
+        n_found = np.bincount(hits[0], minlength=counts.shape[0])
+        unfilled = np.flatnonzero(n_found < depth)
+        if not published or not len(unfilled):
+            return hits
+        rules = None if candidates is None else candidates.select(unfilled)
+        rest = self._search_small(counts[unfilled], constant[unfilled], depth, rules, published, label)
+        is_full = n_found[hits[0]] == depth
+        columns = [np.concatenate(pair) for pair in zip([column[is_full] for column in hits], rest, strict=True)]
+        columns[0][is_full.sum() :] = unfilled[rest[0]]
+        order = np.argsort(columns[0], kind="stable")
+        return columns[0][order], columns[1][order], columns[2][order]
 
-        with progress(n_queries, label, "queries") as bar:
+    def _search_small(
+        self,
+        counts: csr_array,
+        constant: np.ndarray,
+        depth: int,
+        candidates: Candidates | None,
+        published: bool,
+        label: str,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n_docs, score = self.weights.shape[0], self._looped if published else self._products
+        size, width = (ROWS, SLAB) if published else (LANES, CHUNK)
+        self.slabs if published else self.chunks  # noqa: B018  made here once, not in each thread
+        blocks = split_range(counts.shape[0], size)
+
+        with progress(counts.shape[0], label, "queries") as bar:
 
             def search_block(block: slice) -> list[TopK]:
-                queries = np.arange(block.start, block.stop)
-                constant = (counts[block] @ self.absent).astype(np.float32)
-                best = TopK(len(queries), depth, min(width, n_docs), -np.inf if published else constant)
+                queries, added = np.arange(block.start, block.stop), constant[block]
+                best = TopK(len(queries), depth, min(width, n_docs), -np.inf if published else added)
                 for start, scores in score(counts[block]):
-                    if constant.any():
-                        scores = scores + constant[:, None]
+                    if added.any():
+                        scores = scores + added[:, None]
                     _take(best, start, scores, queries, candidates, published)
                 bar.update(len(queries))
                 return [best.trim()]
@@ -272,13 +299,13 @@ class TermIndex:
         for start, chunk in self.chunks:
             yield start, (chunk[:, used].tocsr() @ columns).T
 
-    def _looped(self, add: Callable[..., None], counts: csr_array) -> Scores:
+    def _looped(self, counts: csr_array) -> Scores:
         n_queries = counts.shape[0]
         out = np.empty(n_queries * SLAB, dtype=np.float32)
         for start, size, arrays in self.slabs:
             scores = out[: n_queries * size].reshape(n_queries, size)
             scores[:] = 0
-            add(counts.indptr, counts.indices, counts.data, *arrays, scores)
+            _add(counts.indptr, counts.indices, counts.data, *arrays, scores)
             yield start, scores
 
 
@@ -308,24 +335,6 @@ def _add(
         for place in range(rows[row], rows[row + 1]):
             postings = slice(starts[terms[place]], starts[terms[place] + 1])
             scores[row][docs[postings]] += times[place] * weights[postings]
-
-
-def _add_compiled(
-    rows: np.ndarray,
-    terms: np.ndarray,
-    times: np.ndarray,
-    starts: np.ndarray,
-    docs: np.ndarray,
-    weights: np.ndarray,
-    scores: np.ndarray,
-) -> None:
-    """Do the same as `_add`, one posting after the other: the form that numba compiles."""
-    for row in range(len(rows) - 1):
-        row_scores = scores[row]
-        for place in range(rows[row], rows[row + 1]):
-            term, count = terms[place], times[place]
-            for at in range(starts[term], starts[term + 1]):
-                row_scores[docs[at]] += count * weights[at]
 
 
 def search(

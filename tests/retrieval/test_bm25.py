@@ -19,7 +19,7 @@ from mirblab.data import candidates
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
 from mirblab.data.ranking import TopK
-from mirblab.retrieval import bm25, tokenizers
+from mirblab.retrieval import bm25, postings, tokenizers
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
 word_tokens = tokenizers.tokenizer("words")
@@ -47,6 +47,18 @@ def random_texts():
     chance /= chance.sum()
     texts = [" ".join(random.choice(WORDS, random.integers(1, 30), p=chance)) for _ in range(320)]
     return texts[:150] + texts[:150], texts[300:]
+
+
+def set_engine(patch: pytest.MonkeyPatch, is_large: bool, rows: int = 16, width: int = 1 << 15) -> None:
+    """Let the search for large collections search, or never, *rows* queries by *width* documents at a time."""
+    patch.setattr(bm25, "COMPILE_FROM", -1 if is_large else 1 << 60)
+    patch.setattr(bm25, "DEEPEST_SHARE", np.inf)
+    patch.setattr(postings, "LEAST_SLACK", 1)
+    for module, name, size in (
+        (bm25, "LANES", rows), (bm25, "ROWS", rows), (postings, "ROWS", rows),
+        (bm25, "CHUNK", width), (bm25, "SLAB", width), (postings, "PART_DOCS", width),
+    ):  # fmt: skip
+        patch.setattr(module, name, size)
 
 
 def scores_of(run, query_id: str = "q000") -> dict[str, float]:
@@ -120,8 +132,8 @@ def test_a_restricted_document_cannot_appear(build, random_texts, engine):
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-@pytest.mark.parametrize("worth", [-1, 1 << 60])
-def test_restricted_documents_take_no_place_from_others(build, random_texts, monkeypatch, depth, worth):
+@pytest.mark.parametrize("is_large", [True, False])
+def test_restricted_documents_take_no_place_from_others(build, random_texts, monkeypatch, depth, is_large):
     """The first *depth* that remain come back, also where what is restricted would have filled the first block."""
     docs, queries = random_texts
     free = bm25.search(build(docs, queries), depth=300)
@@ -129,7 +141,7 @@ def test_restricted_documents_take_no_place_from_others(build, random_texts, mon
     collection = build(docs, queries)
     places = (best[name].cat.codes.to_numpy().astype(np.int64) for name in ("query_id", "doc_id"))
     deny = ListRule.from_pairs("denied", *places, 20, allow=False)
-    monkeypatch.setattr(bm25, "COMPILE_FROM", worth)
+    set_engine(monkeypatch, is_large, width=100)
     denied = replace(collection, candidates=Candidates(300, (deny,)))
     run = bm25.search(denied, depth=depth)
     rest = free[(free["rank"] > 40) & (free["rank"] <= 40 + depth)]
@@ -272,8 +284,8 @@ def test_settings_that_do_not_exist_are_refused(build, given, message):
         bm25.search(build(["a b"], ["b"]), **({"depth": 3} | given))
 
 
-@pytest.mark.parametrize("worth", [-1, 1 << 60])
-def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, worth):
+@pytest.mark.parametrize("is_large", [True, False])
+def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, is_large):
     """And only where many documents score, so that a large collection's masks need no memory and little time."""
     asked, whole = [], Candidates.allowed
 
@@ -281,8 +293,7 @@ def test_masks_are_asked_for_in_small_blocks(build, random_texts, monkeypatch, w
         asked.append((len(queries), docs.stop - docs.start))
         return whole(self, queries, docs)
 
-    for name, size in (("COMPILE_FROM", worth), ("LANES", 3), ("ROWS", 3), ("CHUNK", 16), ("SLAB", 16)):
-        monkeypatch.setattr(bm25, name, size)
+    set_engine(monkeypatch, is_large, rows=3, width=16)
     monkeypatch.setattr(candidates, "_PAIRWISE_SHARE", 0.9)
     monkeypatch.setattr(Candidates, "allowed", allowed)
     collection = build(*random_texts, card='candidates = "not-self"')
@@ -354,13 +365,14 @@ def test_query_weighting_is_refused_where_it_does_not_exist(build):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_loops_and_products_agree_to_the_last_bit(build, random_texts, monkeypatch, method):
-    """Which of them scores depends on the size of the work, so that nobody may see which it was."""
+@pytest.mark.parametrize("compat", ["", "mirb"])
+def test_the_search_for_large_collections_agrees_to_the_last_bit(build, random_texts, monkeypatch, method, compat):
+    """Which search is used depends on the size of the work, so that nobody may see which it was."""
     docs, queries = random_texts
     collection = build(docs, queries, card='candidates = "not-self"')
-    by_products = bm25.search(collection, depth=40, method=method)
-    monkeypatch.setattr(bm25, "COMPILE_FROM", -1)
-    assert bm25.search(collection, depth=40, method=method).equals(by_products)
+    by_products = bm25.search(collection, depth=40, method=method, compat=compat)
+    set_engine(monkeypatch, is_large=True, rows=3, width=37)
+    assert bm25.search(collection, depth=40, method=method, compat=compat).equals(by_products)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, TagRule, tag_matrix
 from mirblab.data.collection import Card, Collection, load_folder
-from mirblab.retrieval import bm25, systems, tokenizers
+from mirblab.retrieval import bm25, postings, systems, tokenizers
 from mirblab.sources import catalogue
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
@@ -272,8 +272,11 @@ def test_no_setting_returns_a_restricted_document(collection, method, tokenizer,
     options = {"method": method, "k1": k1, "b": b, "delta": delta, "tokenizer": tokenizer}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bm25, "COMPILE_FROM", -1 if is_large else 1 << 60)
+        patch.setattr(bm25, "DEEPEST_SHARE", np.inf)
         for name, size in (("LANES", rows), ("ROWS", rows), ("CHUNK", width), ("SLAB", width)):
             patch.setattr(bm25, name, size)
+        for name, size in (("ROWS", rows), ("PART_DOCS", width), ("LEAST_SLACK", 1)):
+            patch.setattr(postings, name, size)
         run = bm25.search(collection, depth=depth, **options)
     queries, docs = codes(run)
     assert collection.candidates.permits(queries, docs).all()

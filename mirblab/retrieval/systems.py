@@ -224,6 +224,8 @@ def pair_options(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 DEPTH = 1000
+MOST_ROWS = 5_000_000  # of a run that is stored deeper than it is asked for
+CUT_KINDS = ("bm25", "dense", "sparse")  # whose first documents are the same at every depth
 
 
 @dataclass(frozen=True)
@@ -251,13 +253,19 @@ class System:
         if not isinstance(collection, Collection):
             raise MirblabError(f"search wants a Collection, found {collection!r:.60}; load it with load() first")
         check_positive(depth=depth)
-        # At least the usual depth, so that one search is enough for later calls.
-        deep, make = max(depth, DEPTH), _SEARCHES[self.settings["kind"]]
+        deep, make = self._stored_depth(collection, depth), _SEARCHES[self.settings["kind"]]
         run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
         run = _with_collection_ids(run, collection, self.name)
         if self.origin:
             run.attrs = {"origin": self.origin, **run.attrs}
         return run
+
+    def _stored_depth(self, collection: Collection, depth: int) -> int:
+        """Return how deep a search for *depth* documents goes: the usual depth at least, so that one search is enough
+        for later calls, unless that makes a very large run whose first documents a shallower search finds as well.
+        """
+        is_cut = self.settings["kind"] in CUT_KINDS and len(collection.queries) * DEPTH > MOST_ROWS
+        return depth if is_cut else max(depth, DEPTH)
 
     def is_stored(self, collection: Collection, depth: int = DEPTH) -> bool:
         """Return whether the run is in the store already."""

@@ -10,6 +10,7 @@ import pytest
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
+from mirblab.data.runs import cut_run
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import bm25, dense, fusion, systems
 from mirblab.sources import catalogue
@@ -98,6 +99,19 @@ def test_a_second_search_reads_the_store(monkeypatch):
     pd.testing.assert_frame_equal(systems.system("bm25").search(c, depth=5), first)
     deeper = systems.system("bm25").search(c, depth=20)
     pd.testing.assert_frame_equal(deeper[deeper["rank"] <= 5].reset_index(drop=True), first)
+
+
+@pytest.mark.parametrize("name", ["bm25", "minilm", "bm25q"])
+def test_a_very_large_run_is_stored_as_deep_as_it_is_asked_for(monkeypatch, name):
+    """And is the beginning of the deeper one, which a later call makes."""
+    c, system = catalogue.load("mini-qa"), systems.system(name)
+    monkeypatch.setattr(systems, "MOST_ROWS", 10)
+    shallow = system.search(c, depth=3)
+    assert [system.is_stored(c, depth) for depth in (3, 4)] == [True, False]
+    deep = system.search(c, depth=20)
+    assert [system.is_stored(c, depth) for depth in (20, 21)] == [True, False]
+    assert int(deep["rank"].max()) == 20
+    assert cut_run(deep, 3).equals(shallow)
 
 
 def test_the_key_knows_content_settings_and_parts():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from math import log
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
-from mirblab.retrieval.postings import Postings
+from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
-__all__ = ["DEFAULTS", "IDF", "IndexedCollection", "TermIndex", "explain", "published_defect_table", "search"]
+__all__ = [
+    "DEFAULTS", "IDF", "IndexedCollection", "StoredIndex", "TermIndex", "build_index", "explain",
+    "published_defect_table", "search",
+]  # fmt: skip
 
 BLOCK = 1 << 14  # documents counted or weighed at once
 LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
@@ -85,16 +89,39 @@ def count_terms(documents: Iterable[Iterable[int]], vocabulary: dict[str, int]) 
     return csr_array((data, indices, starts), shape=shape), lengths
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """What BM25 knows of all documents: how many there are, their tokens, and in how many each term occurs."""
+
+    n_docs: int
+    n_tokens: int
+    document_counts: np.ndarray
+
+    @property
+    def mean_length(self) -> float:
+        """Return the mean length of the documents in tokens, 0 without documents."""
+        return self.n_tokens / self.n_docs if self.n_docs else 0.0
+
+
 def weigh_terms(
-    frequencies: csr_array, lengths: np.ndarray, method: str, k1: float, b: float, delta: float
+    frequencies: csr_array,
+    lengths: np.ndarray,
+    statistics: Statistics,
+    method: str,
+    k1: float,
+    b: float,
+    delta: float,
 ) -> np.ndarray:
-    """Turn *frequencies*, in place, into weights of BM25; return what each term adds to documents without it."""
+    """Turn *frequencies*, in place, into weights of BM25; return what each term adds to documents without it.
+
+    The documents may be some of those of which the *statistics* are.
+    """
     n_docs, n_terms = frequencies.shape
     if not n_terms:
         return np.zeros(0, dtype=np.float32)
-    document_counts = np.bincount(frequencies.indices, minlength=n_terms)
-    exact = [IDF[method](df, n_docs) for df in document_counts.tolist()]
-    idf, mean = np.array(exact, dtype=np.float32), lengths.mean()
+    exact = [IDF[method](df, statistics.n_docs) for df in statistics.document_counts.tolist()]
+    idf = np.array(exact, dtype=np.float32)
+    mean: Any = np.float64(statistics.mean_length)
     absent = np.zeros(n_terms, dtype=np.float32)
     if method in ("bm25l", "bm25+"):
         with np.errstate(invalid="ignore"):  # k1 = 0 makes it 0 / 0, which bm25s passes on
@@ -172,8 +199,10 @@ class TermIndex:
     ) -> TermIndex:
         """Return the index of what `count_terms` returned; its frequencies become the weights, in place."""
         frequencies, lengths = counted
-        mean = float(lengths.mean()) if len(lengths) else 0.0
-        return cls(dict(vocabulary), frequencies, weigh_terms(frequencies, lengths, method, k1, b, delta), mean)
+        document_counts = np.bincount(frequencies.indices, minlength=frequencies.shape[1])
+        statistics = Statistics(len(lengths), int(lengths.sum()), document_counts)
+        absent = weigh_terms(frequencies, lengths, statistics, method, k1, b, delta)
+        return cls(dict(vocabulary), frequencies, absent, statistics.mean_length)
 
     @cached_property
     def document_counts(self) -> np.ndarray:
@@ -204,14 +233,7 @@ class TermIndex:
 
     def queries(self, tokens: list[list[str]], in_order: bool = False) -> csr_array:
         """Return each query's counts of known terms, sparse (n_queries, n_terms); *in_order*: one entry per token."""
-        from scipy.sparse import csr_array
-
-        known = [[self.vocabulary[word] for word in row if word in self.vocabulary] for row in tokens]
-        counts = [[(term, 1) for term in row] if in_order else sorted(Counter(row).items()) for row in known]
-        terms = np.array([term for row in counts for term, _ in row], dtype=np.int32)
-        data = np.array([count for row in counts for _, count in row], dtype=np.float32)
-        starts = np.concatenate([[0], np.cumsum([len(row) for row in counts])]).astype(np.int32)
-        return csr_array((data, terms, starts), shape=(len(tokens), len(self.vocabulary)))
+        return count_query_terms(tokens, self.vocabulary, in_order)
 
     def weighted_queries(self, tokens: list[list[str]], method: str, k1: float, b: float, delta: float) -> csr_array:
         """Return for each query the weights that its known terms would have if it were a document of the index."""
@@ -321,6 +343,18 @@ def _take(
         best.add(scores, start, partial(candidates.among, queries, docs))
 
 
+def count_query_terms(tokens: list[list[str]], vocabulary: dict[str, int], in_order: bool = False) -> csr_array:
+    """Return each query's counts of known terms, sparse (n_queries, n_terms); *in_order*: one entry per token."""
+    from scipy.sparse import csr_array
+
+    known = [[vocabulary[word] for word in row if word in vocabulary] for row in tokens]
+    counts = [[(term, 1) for term in row] if in_order else sorted(Counter(row).items()) for row in known]
+    terms = np.array([term for row in counts for term, _ in row], dtype=np.int32)
+    data = np.array([count for row in counts for _, count in row], dtype=np.float32)
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in counts])]).astype(np.int32)
+    return csr_array((data, terms, starts), shape=(len(tokens), len(vocabulary)))
+
+
 def _add(
     rows: np.ndarray,
     terms: np.ndarray,
@@ -335,6 +369,72 @@ def _add(
         for place in range(rows[row], rows[row + 1]):
             postings = slice(starts[terms[place]], starts[terms[place] + 1])
             scores[row][docs[postings]] += times[place] * weights[postings]
+
+
+@dataclass(frozen=True)
+class StoredIndex:
+    """An index of BM25 in a folder, in parts that are read from disk as a search needs them, see `build_index`."""
+
+    vocabulary: dict[str, int]
+    postings: Postings
+    absent: np.ndarray
+
+    @classmethod
+    def open(cls, folder: str | Path) -> StoredIndex:
+        """Return the index in *folder*; MirblabError when there is none, or when a file is missing or cut short."""
+        made, terms, absent = open_postings(folder)
+        return cls({term: number for number, term in enumerate(terms)}, made, absent)
+
+    def search(
+        self, tokens: list[list[str]], depth: int, candidates: Candidates | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (rows, positions, scores) of the *depth* best documents of each query: those of `TermIndex.search`."""
+        check_positive(depth=depth)
+        counts = count_query_terms(tokens, self.vocabulary)
+        constant = (counts @ self.absent).astype(np.float32)
+        return self.postings.search(counts, constant, min(depth, max(1, self.postings.n_docs)), candidates, "BM25")
+
+
+def build_index(
+    tokens: Iterable[Iterable[str]],
+    folder: str | Path,
+    *,
+    method: str = "lucene",
+    k1: float = 1.2,
+    b: float = 0.75,
+    delta: float = 0.5,
+) -> StoredIndex:
+    """Return the index of the documents' *tokens*, written to the new *folder*, whole or not at all.
+
+    The documents are read once, 32,768 at a time, so that memory grows with the vocabulary and not with their number:
+    term frequencies wait on disk, part by part, until the document frequencies and lengths of all parts are summed.
+    A search returns what that of one index in memory returns, bit for bit. MirblabError for settings that `search`
+    refuses and for a folder that exists, StorageError when the disk is full.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as home:
+    ...     index = build_index([["ring", "ideal"], ["knot"], ["ring", "ring"]], f"{home}/index")
+    ...     index.search([["ring"]], depth=5)[1].tolist()
+    [2, 0]
+    """
+    settings = _check_settings(method, k1, b, delta)
+    vocabulary = Vocabulary()
+    numbers = (map(vocabulary.__getitem__, document) for document in tokens)
+    n_docs, n_tokens, document_counts = 0, 0, np.zeros(0, dtype=np.int64)
+    with PostingsWriter(folder) as writer, progress(None, "indexing", "documents") as bar:
+        while len((counted := count_terms(islice(numbers, PART_DOCS), vocabulary))[1]):
+            frequencies, lengths = counted
+            writer.keep_counts(frequencies, lengths)
+            document_counts = np.pad(document_counts, (0, len(vocabulary) - len(document_counts)))
+            document_counts += np.bincount(frequencies.indices, minlength=len(vocabulary))
+            n_docs, n_tokens = n_docs + len(lengths), n_tokens + int(lengths.sum())
+            bar.update(len(lengths))
+        statistics, absent = Statistics(n_docs, n_tokens, document_counts), np.zeros(len(vocabulary), dtype=np.float32)
+        for frequencies, lengths in writer.counts(len(vocabulary)):
+            absent = weigh_terms(frequencies, lengths, statistics, *(settings[name] for name in _WEIGHING))
+            writer.add(frequencies, find_common(document_counts, n_docs))
+        writer.finish(list(vocabulary), absent)
+    return StoredIndex.open(folder)
 
 
 def search(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirblab.core import atomic_files
+from mirblab.core.errors import MirblabError
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
+from mirblab.core.text_files import read_json
 from mirblab.data.candidates import Candidates
 from mirblab.data.ranking import query_bounds, sort_rows
 
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 ROWS = 32  # queries in one compiled loop
 PART_DOCS = 1 << 15  # documents in a part, at most 2^16: their scores stay in a core's cache
 COMMON_SHARE = 1 / 8  # a term in this share of all documents has a code for each document instead of postings
+FORMAT = 1  # of stored postings; raised by one when their files change
+MANIFEST = "manifest.json"
 LEAST_SLACK = 1 << 10  # documents kept for a query, beside three times the depth, before the worst are dropped
 _CODES = 127
 _ROUNDING = 2.0**-22  # four times that of one float32 operation
@@ -47,6 +56,9 @@ class Part:
     def n_docs(self) -> int:
         """Return the number of the part's documents."""
         return len(self.rows) - 1
+
+
+_ARRAYS = [field.name for field in fields(Part)][1:]
 
 
 def find_common(document_counts: np.ndarray, n_docs: int) -> np.ndarray:
@@ -144,7 +156,8 @@ class Postings:
         margin; those that may be among the best are then computed from the weights, term after term as the query has
         them, so that they do not depend on the parts.
         """
-        blocks, empty = split_range(counts.shape[0], ROWS), np.empty(0, np.int64)
+        blocks = split_range(counts.shape[0] if self.parts else 0, ROWS)
+        empty = np.empty(0, np.int64)
         columns = [(empty, empty, np.empty(0, np.float32))]
         with progress(counts.shape[0], label, "queries") as bar:
 
@@ -215,6 +228,141 @@ class Postings:
             compiled(_score_pairs)(*query, rows[pairs], positions[pairs] - part.start, *documents, places, out)
             scores[pairs] = out[:-1]
         return scores
+
+
+class PostingsWriter:
+    """Writes postings to a new folder, in parts: first the counts of all, then the weights that follow from them.
+
+    It works in an unfinished folder beside the new one, which gets its name at the end, and is removed on failure.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists():
+            raise MirblabError(f"{self.folder} exists; name a new folder for the index, or remove this one")
+        self.unfinished = atomic_files.unfinished_name(self.folder)
+        self.files: list[dict[str, Any]] = []
+        self.n_counted, self.n_docs = 0, 0
+
+    def __enter__(self) -> PostingsWriter:
+        """Make the unfinished folder."""
+        atomic_files.make_folder(self.unfinished)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Remove the unfinished folder, if it is still there."""
+        atomic_files.remove_path(self.unfinished)
+
+    def keep_counts(self, frequencies: csr_array, lengths: np.ndarray) -> None:
+        """Store term frequencies, (n_docs, n_terms), and lengths of the next documents, at most 2^16."""
+        arrays = [frequencies.indptr, frequencies.indices, frequencies.data, lengths]
+        self._write(f"counts-{self.n_counted:05}", arrays)
+        self.n_counted += 1
+
+    def counts(self, n_terms: int) -> Iterator[tuple[csr_array, np.ndarray]]:
+        """Yield what `keep_counts` has stored, in order, and remove it; *n_terms* is the number of all terms."""
+        from scipy.sparse import csr_array
+
+        kept, self.files = self.files, []
+        for file in kept:
+            starts, terms, frequencies, lengths = _map_arrays(self.unfinished, file)
+            yield csr_array((frequencies, terms, starts), shape=(len(lengths), n_terms)), lengths
+            (self.unfinished / file["name"]).unlink()
+
+    def add(self, weights: csr_array, common: np.ndarray) -> None:
+        """Store the weights, (n_docs, n_terms), of the next documents; *common* are the common terms of all."""
+        part = make_part(0, weights.indptr, weights.indices, weights.data, common, weights.shape[1])
+        bounds = [float(weights.data.min(initial=0)), float(weights.data.max(initial=0))]
+        notes = {"start": self.n_docs, "bounds": bounds}
+        self._write(f"part-{len(self.files):05}", [getattr(part, name) for name in _ARRAYS], notes)
+        self.common, self.n_docs = common, self.n_docs + part.n_docs
+
+    def finish(self, terms: list[str], absent: np.ndarray) -> None:
+        """Store the names of the terms and what each adds to documents without it, and name the folder."""
+        common = self.common if self.n_docs else np.empty(0, dtype=np.int64)
+        self._write("terms", [common, absent, np.frombuffer(json.dumps(terms).encode(), dtype=np.uint8)])
+        manifest = {"format": FORMAT, "n_docs": self.n_docs, "files": self.files}
+        atomic_files.write_text(self.unfinished / MANIFEST, json.dumps(manifest, indent=1))
+        atomic_files.flush_tree(self.unfinished)
+        with atomic_files.writing(self.folder):
+            atomic_files.rename_path(self.unfinished, self.folder)
+            atomic_files.flush_folder(self.folder.parent)
+
+    def _write(self, stem: str, arrays: list[np.ndarray], notes: dict[str, Any] | None = None) -> None:
+        """Write the arrays into one file, each from a multiple of 64 bytes on, and note where they are."""
+        digest, end, layout = hashlib.blake2b(digest_size=16), 0, []
+        with atomic_files.open_to_write(self.unfinished / f"{stem}.bin") as file:
+            for array in arrays:
+                layout.append({"dtype": array.dtype.str, "shape": array.shape, "offset": end})
+                content = np.ascontiguousarray(array).tobytes()
+                content += bytes(-len(content) % 64)
+                with atomic_files.writing(self.folder, len(content)):
+                    file.write(content)
+                digest.update(content)
+                end += len(content)
+        about = {"name": f"{stem}.bin", "n_bytes": end, "digest": digest.hexdigest(), "arrays": layout}
+        self.files.append(about | (notes or {}))
+
+
+def open_postings(folder: str | Path) -> tuple[Postings, list[str], np.ndarray]:
+    """Return the postings in *folder*, the terms, and what each adds to documents without it.
+
+    The arrays of the parts are mapped into memory and read when they are used. MirblabError when the folder has no
+    postings, or when a file is missing or has another size than the manifest says.
+    """
+    folder = Path(folder)
+    manifest = _read_manifest(folder)
+    *files, last = manifest["files"]
+    common, absent, names = _map_arrays(folder, last)
+    parts = [
+        Part(file["start"], **dict(zip(_ARRAYS, _map_arrays(folder, file), strict=True))) for file in reversed(files)
+    ]
+    lowest = min((file["bounds"][0] for file in files), default=0.0)
+    highest = max((file["bounds"][1] for file in files), default=0.0)
+    made = Postings(manifest["n_docs"], parts, common, lowest, highest)
+    return made, json.loads(names.tobytes().rstrip(b"\0")), absent
+
+
+def find_damage(folder: str | Path) -> list[str]:
+    """Return a line for each file of the postings in *folder* whose bytes are not those that were written."""
+    folder, problems = Path(folder), []
+    for file in _read_manifest(folder)["files"]:
+        digest = hashlib.blake2b(digest_size=16)
+        with open(folder / file["name"], "rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+        if digest.hexdigest() != file["digest"]:
+            problems.append(f"{folder / file['name']} is damaged; remove the folder and build the index again")
+    return problems
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise MirblabError(f"{folder} has no {MANIFEST}, so that it is no index; build one with bm25.build_index")
+    manifest: dict[str, Any] = read_json(path)
+    if manifest.get("format") != FORMAT:
+        raise MirblabError(
+            f"{path}: this version reads format {FORMAT}, found {manifest.get('format')}; build it again"
+        )
+    for file in manifest["files"]:
+        part = folder / file["name"]
+        size = part.stat().st_size if part.is_file() else -1
+        if size != file["n_bytes"]:
+            found = "it is missing" if size < 0 else f"found {size:,} bytes"
+            raise MirblabError(f"{part} should have {file['n_bytes']:,} bytes, {found}; build the index again")
+    return manifest
+
+
+def _map_arrays(folder: Path, file: dict[str, Any]) -> list[np.ndarray]:
+    """Return the arrays of a file, mapped into memory; what is written to them stays in memory."""
+    content = np.memmap(folder / file["name"], dtype=np.uint8, mode="c") if file["n_bytes"] else np.empty(0, np.uint8)
+    arrays = []
+    for about in file["arrays"]:
+        dtype, shape = np.dtype(about["dtype"]), tuple(about["shape"])
+        own = content[about["offset"] : about["offset"] + dtype.itemsize * math.prod(shape)]
+        arrays.append(np.asarray(own).view(dtype).reshape(shape))
+    return arrays
 
 
 def _running_sum(values: np.ndarray) -> np.ndarray:

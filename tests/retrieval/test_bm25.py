@@ -20,6 +20,7 @@ from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
 from mirblab.data.ranking import TopK
 from mirblab.retrieval import bm25, postings, tokenizers
+from mirblab.retrieval.postings import find_damage
 
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
 word_tokens = tokenizers.tokenizer("words")
@@ -373,6 +374,80 @@ def test_the_search_for_large_collections_agrees_to_the_last_bit(build, random_t
     by_products = bm25.search(collection, depth=40, method=method, compat=compat)
     set_engine(monkeypatch, is_large=True, rows=3, width=37)
     assert bm25.search(collection, depth=40, method=method, compat=compat).equals(by_products)
+
+
+def as_lists(hits: tuple[np.ndarray, ...]) -> list[list[float]]:
+    return [column.tolist() for column in hits]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("size", [37, 299, 301, 1 << 15])
+def test_an_index_in_parts_returns_what_one_in_memory_returns(random_texts, tmp_path, monkeypatch, method, size):
+    """To the last bit, wherever the documents are cut, also when it is opened again."""
+    docs, queries = [*word_tokens(random_texts[0]), []], word_tokens(random_texts[1])
+    whole = bm25.TermIndex.build(iter(docs), method, 1.2, 0.6, 0.7).search(queries, 40)
+    monkeypatch.setattr(bm25, "PART_DOCS", size)
+    made = bm25.build_index(iter(docs), tmp_path / "index", method=method, k1=1.2, b=0.6, delta=0.7)
+    assert len(made.postings.parts) == -(-301 // size)
+    assert as_lists(made.search(queries, 40)) == as_lists(whole)
+    assert as_lists(bm25.StoredIndex.open(tmp_path / "index").search(queries, 40)) == as_lists(whole)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
+    assert not find_damage(tmp_path / "index")
+
+
+def test_an_index_in_parts_honours_candidates(random_texts, tmp_path, monkeypatch):
+    """As the one in memory does."""
+    docs, queries = (word_tokens(texts) for texts in random_texts)
+    monkeypatch.setattr(bm25, "PART_DOCS", 41)
+    pairs = np.argwhere(np.random.default_rng(0).random((len(queries), len(docs))) < 0.5).T
+    rules = Candidates(len(docs), (ListRule.from_pairs("denied", *pairs, len(queries), allow=False),))
+    whole = bm25.TermIndex.build(docs, "lucene", 1.2, 0.75, 0.5).search(queries, 10, rules)
+    made = bm25.build_index(docs, tmp_path / "index")
+    assert as_lists(made.search(queries, 10, rules)) == as_lists(whole)
+
+
+def test_an_index_of_nothing_returns_nothing(tmp_path):
+    """No documents, and documents without a token."""
+    for number, docs in enumerate(([], [[], []])):
+        made = bm25.build_index(docs, tmp_path / f"index-{number}")
+        assert as_lists(made.search([["ring"], []], 3)) == [[], [], []]
+
+
+def test_a_failing_build_leaves_nothing(tmp_path):
+    """Neither the index nor what was counted; then the same folder can be used."""
+
+    def broken():
+        yield from [["ring"], ["knot"]]
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        bm25.build_index(broken(), tmp_path / "index")
+    assert not list(tmp_path.iterdir())
+    bm25.build_index([["ring"]], tmp_path / "index")
+    with pytest.raises(MirblabError, match="index exists; name a new folder"):
+        bm25.build_index([["ring"]], tmp_path / "index")
+
+
+def test_a_damaged_index_is_refused(tmp_path):
+    """A missing manifest, another format, a file that is cut short or missing; other bytes are found by digest."""
+    folder = tmp_path / "index"
+    with pytest.raises(MirblabError, match="no manifest.json, so that it is no index"):
+        bm25.StoredIndex.open(folder)
+    bm25.build_index([["ring"], ["knot", "ring"]], folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    path = folder / manifest["files"][0]["name"]
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    assert [line.split(" is damaged")[0] for line in find_damage(folder)] == [str(path)]
+    path.write_bytes(content[:-1])
+    with pytest.raises(MirblabError, match=f"should have {len(content)} bytes, found {len(content) - 1} bytes"):
+        bm25.StoredIndex.open(folder)
+    path.unlink()
+    with pytest.raises(MirblabError, match="it is missing"):
+        bm25.StoredIndex.open(folder)
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    with pytest.raises(MirblabError, match="found 99; build it again"):
+        bm25.StoredIndex.open(folder)
 
 
 @pytest.mark.parametrize("method", METHODS)

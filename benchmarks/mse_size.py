@@ -216,7 +216,7 @@ def measure(make: Callable[[], Collection], given: argparse.Namespace, first: st
     tokens = stage("tokenize queries", lambda: tokenizers.tokenizer(options["tokenizer"])(c.query_texts))
     parts = (options["method"], options["k1"], options["b"], options.get("delta", 0.5))
     index = stage("weigh", lambda: bm25.TermIndex.weighted(vocabulary, counted, *parts))
-    stage("postings by term", lambda: index.slabs)
+    stage("postings by term", lambda: index.postings)
     published = options.get("compat") == "mirb"
     found = stage("search", lambda: index.search(tokens, given.depth, c.candidates, published))
     run = stage("run", lambda: runs.from_positions(*found, c.query_ids, c.doc_ids, given.system, c.name))

@@ -245,8 +245,11 @@ class PostingsWriter:
         self.n_counted, self.n_docs = 0, 0
 
     def __enter__(self) -> PostingsWriter:
-        """Make the unfinished folder."""
+        """Make the unfinished folder, and remove what a killed writer of the same index has left."""
         atomic_files.make_folder(self.unfinished)
+        for path in self.folder.parent.iterdir():
+            if path.name.endswith(f".partial.{self.folder.name}") and atomic_files.is_abandoned(path):
+                atomic_files.remove_path(path)
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from math import log
+from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -22,6 +25,7 @@ from mirblab.data.ranking import TopK
 from mirblab.retrieval import bm25, postings, tokenizers
 from mirblab.retrieval.postings import find_damage
 
+ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
 word_tokens = tokenizers.tokenizer("words")
 METHODS = ["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -426,6 +430,22 @@ def test_a_failing_build_leaves_nothing(tmp_path):
     bm25.build_index([["ring"]], tmp_path / "index")
     with pytest.raises(MirblabError, match="index exists; name a new folder"):
         bm25.build_index([["ring"]], tmp_path / "index")
+
+
+def test_a_killed_build_is_cleared_away_by_the_next(tmp_path):
+    """Its unfinished folder stays until then, and is no index."""
+    code = """
+import os, sys
+from mirblab.retrieval import bm25
+bm25.PART_DOCS = 2
+docs = (os._exit(9) if number == 5 else ["ring"] for number in range(9))
+bm25.build_index(docs, sys.argv[1])
+"""
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "index")], cwd=ROOT, check=False)
+    left = list(tmp_path.iterdir())
+    assert killed.returncode == 9 and len(left) == 1 and left[0].name.endswith(".partial.index")
+    bm25.build_index([["ring"]], tmp_path / "index")
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_a_damaged_index_is_refused(tmp_path):

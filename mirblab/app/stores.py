@@ -61,6 +61,7 @@ STORES = (
     Store("vectors", "vectors", "mirblab.encoders.spaces", "verify", "cache/vectors", older_with="older"),
     Store("tokens", "texts with token vectors", "mirblab.encoders.token_vectors", "verify", "cache/tokens",
           older_with="older"),
+    Store("codes", "parts of coded vectors", "mirblab.retrieval.codes", "verify", "cache/codes"),
     Store("runs", "runs", "mirblab.retrieval.run_store", "verify", "cache/runs"),
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),

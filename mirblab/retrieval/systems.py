@@ -27,7 +27,7 @@ from mirblab.evaluation import imported
 from mirblab.evaluation.measures import parse_measure
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
-from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse
+from mirblab.retrieval import bm25, codes, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse
 from mirblab.retrieval.fusion import METHODS
 from mirblab.retrieval.run_store import RunStore
 
@@ -61,7 +61,7 @@ SETTINGS_BY_KIND: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("method", "tokenizer", "engine", "compat", "query_weighting"), str),
         **dict.fromkeys(("k1", "b", "delta"), float),
     },
-    "dense": {"encoder*": str, "compat": str},
+    "dense": {"encoder*": str, "compat": str, "code_bits": Literal[1, 2]},
     "sparse": {"encoder*": str},
     "late": {"encoder*": str, "dimensions": int, "factor": int, "seed": int, "compat": str},
     "fusion": {
@@ -210,8 +210,8 @@ def _check_feedback(owner: System) -> System:
             )
         return owner
     is_other = first.settings.get("engine", "bm25s") != "bm25s" or (wanted == "bm25" and first.settings.get("compat"))
-    if first.settings["kind"] != wanted or is_other:
-        what = "terms of BM25 without compat" if wanted == "bm25" else "vectors of an encoder"
+    if first.settings["kind"] != wanted or is_other or "code_bits" in first.settings:
+        what = "terms of BM25 without compat" if wanted == "bm25" else "vectors of an encoder without code_bits"
         raise MirblabError(
             f"'{owner.name}': {kind} changes {what}, and '{first.name}' has none; write bm25~rm3 or minilm~rocchio"
         )
@@ -321,6 +321,8 @@ class System:
         if "encoder" in key:
             key["encoder"] = _encoder(key).key
             key.pop("compat", None)  # the encoder's key has the difference
+        if "code_bits" in key:
+            key["codes"] = codes.VERSION
         if key["kind"] == "rewrite":
             key = rewriting.rewriting_key(key)
         if "reranker" in key:
@@ -443,9 +445,9 @@ def _structure(self: System, collection: Collection, depth: int) -> pd.DataFrame
 
 def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     model, instruction = _encoder(self.settings), collection.card.instruction
-    documents = model.vectors(collection.texts, "document", instruction)
+    documents = codes.load_documents(model, collection.texts, instruction, self.settings.get("code_bits", 0))
     queries = model.vectors(collection.query_texts, "query", instruction)
-    hits = dense.search(queries, documents, depth=depth, candidates=collection.candidates)
+    hits = codes.search(queries, documents, depth=depth, candidates=collection.candidates)
     return runs.from_positions(*hits, collection.query_ids, collection.doc_ids, self.name, collection.name)
 
 

@@ -21,7 +21,7 @@ from mirblab.encoders.token_vectors import Shrink, load_term_weights, load_token
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.formula.in_text import FormulaReader
-from mirblab.retrieval import bm25, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse, systems
+from mirblab.retrieval import bm25, codes, feedback, fusion, late_interaction, rerank, rewriting, sparse, systems
 from mirblab.retrieval.late_interaction import TokenMatrices
 from mirblab.retrieval.systems import DEPTH, System, system
 
@@ -138,10 +138,12 @@ class DenseEngine(Engine):
     def __init__(self, collection: Collection, settings: dict[str, Any], changes: dict[str, Any] | None = None) -> None:
         self.collection, self.feedback = collection, changes
         self.model = encoding.encoder(settings["encoder"], settings.get("compat", ""))
+        self.code_bits = settings.get("code_bits", 0)
 
     @cached_property
     def ready(self) -> Any:
-        return self.model.vectors(self.collection.texts, "document", self.collection.card.instruction)
+        instruction = self.collection.card.instruction
+        return codes.load_documents(self.model, self.collection.texts, instruction, self.code_bits)
 
     def search(self, query: Query, depth: int) -> Ranking:
         instruction, allowed = self.collection.card.instruction, candidates(self.collection, query)
@@ -150,7 +152,7 @@ class DenseEngine(Engine):
         else:
             vector = self.model.vectors([query.text], "query", instruction)
         if self.feedback is None:
-            return Ranking(*dense.search(vector, self.ready, depth=depth, candidates=allowed)[1:])
+            return Ranking(*codes.search(vector, self.ready, depth=depth, candidates=allowed)[1:])
         return Ranking(*feedback.rocchio(vector, self.ready, depth=depth, candidates=allowed, **self.feedback)[1:])
 
 

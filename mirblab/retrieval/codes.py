@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ SMALL = 10_000  # documents that are searched exactly: in less time than what co
 CENTRE_FROM = 10_000  # vectors, evenly spaced
 # For the best `depth` of n vectors, first * depth * (n / (100 * depth)) ** growth candidates are read, by bits: what a
 # recall of .99 at depth 100 takes on the vectors that need most of those in benchmarks/code_candidates.py.
-OVERSAMPLING = {1: (8.0, 0.55), 2: (3.0, 0.25)}
+OVERSAMPLING = {1: (10.0, 0.55), 2: (4.0, 0.25)}
 _QUERY_BITS, _LEVELS = 4, 15
 _WORDS = 2  # of 64 bits: a row of a code is a multiple of this
 _STRIP = 512  # vectors whose codes and sums stay in the nearest cache
@@ -52,7 +53,7 @@ def n_candidates(n_docs: int, dimensions: int, depth: int, bits: int) -> int:
     They grow with the number of vectors, and where there are fewer dimensions than the 384 of those measured.
 
     >>> n_candidates(10_000_000, 384, 100, 2), n_candidates(10_000_000, 384, 100, 1), n_candidates(500, 384, 100, 2)
-    (1688, 35735, 300)
+    (2250, 44669, 400)
     """
     first, growth = OVERSAMPLING[bits]
     share = first * max(1.0, 384 / dimensions) * max(1.0, n_docs / (100 * depth)) ** growth
@@ -273,17 +274,20 @@ def search(
     ]
     planes, steps = quantise_queries(queries)
 
-    def scan(rows: slice, span: slice, _: np.ndarray | None) -> TopK:
+    query_blocks, spans = split_range(len(queries), _QUERIES), split_range(len(blocks), -(-len(blocks) // workers))
+
+    def scan(job: tuple[slice, slice]) -> TopK:
+        rows, span = job
         asked, best = np.arange(rows.start, rows.stop), TopK(rows.stop - rows.start, wanted, width)
         for part, start, cut in reversed(blocks[span]):
-            codes, factors = part.codes[:, cut], part.factors[cut]
-            scores = estimate_products(codes, factors, planes[rows], steps[rows], coded.dimensions)
+            factors = part.factors[cut]
+            scores = estimate_products(part.codes[:, cut], factors, planes[rows], steps[rows], coded.dimensions)
             docs = slice(start, start + len(factors))
             best.add(scores, start, None if candidates is None else partial(candidates.among, asked, docs))
         return best.trim()
 
-    spans = split_range(len(blocks), -(-len(blocks) // workers))
-    found = dense.search_spans(split_range(len(queries), _QUERIES), spans, scan, None, workers)
+    scanned = run_in_threads(scan, list(product(query_blocks, spans)), workers)
+    found = gather_blocks(query_blocks, [scanned[at : at + len(spans)] for at in range(0, len(scanned), len(spans))])
     return _rescore(queries, coded, found[0], found[1], depth, workers)
 
 

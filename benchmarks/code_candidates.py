@@ -2,11 +2,11 @@
 
     python benchmarks/code_candidates.py [--encoder minilm] [--collections arqmath-2020-task2] [--sizes 10000 40000]
 
-For each collection of the home, the exact first 100 documents of up to 200 queries are looked for among the best k by an
-estimate, in samples of the corpus. Estimates: signs of both (Hamming distance); the query, in 4 bits, times the signs
-of documents; this with RaBitQ's factor; the same after centring and a random rotation; and in two bits. The last column
-is the k at which .99 of the documents are found. Then runs of 1,000 documents by exact search and by codes are compared,
-whatever the size of the collection.
+For each collection of the home, the exact first 100 documents of up to 200 queries are looked for among the best k by
+an estimate, in samples of the corpus. Estimates: signs of both (Hamming distance); the query, in 4 bits, times the
+signs of documents; this with RaBitQ's factor; the same after centring and a random rotation; and in two bits. The last
+column is the k at which .99 of the documents are found. Then runs of 1,000 documents by exact search and by codes are
+compared, whatever the size of the collection.
 """
 
 from __future__ import annotations

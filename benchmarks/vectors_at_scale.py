@@ -1,12 +1,12 @@
 """vectors_at_scale: search by codes at up to ten million vectors: build, memory, disk, milliseconds a query, recall.
 
-    python benchmarks/vectors_at_scale.py FOLDER [--sizes 10000 100000 1000000 10000000] [--queries 50] [--flat 1000000]
+    python benchmarks/vectors_at_scale.py FOLDER [--sizes 10000 100000 1000000 10000000] [--queries 50]
 
 Vector i is the static embedding (the mean of MiniLM's token embeddings) of two statements of informal mathlib, one
-after the other; a hash of i says which. Queries are the collection's. Recall is the share of the exact first 100. FOLDER takes
-980 bytes for each vector, and is removed afterwards. faiss' indexes stand beside where it is installed: flat (float32 in
-memory) up to --flat, HNSW up to --hnsw (its graph takes long), IVF with RaBitQ up to --ivf, and this with float16 rows
-in memory that order its best 1,000.
+after the other; a hash of i says which. Queries are the collection's. Recall is the share of the exact first 100.
+FOLDER takes 980 bytes for each vector, and is removed afterwards. faiss' indexes stand beside where it is installed:
+flat (float32 in memory) up to --flat, HNSW up to --hnsw (its graph takes long), IVF with RaBitQ up to --ivf, and this
+with float16 rows in memory that order its best 1,000.
 """
 
 from __future__ import annotations

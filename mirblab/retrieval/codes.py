@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -263,18 +262,15 @@ def search(
     check_positive(depth=depth)
     if queries.ndim != 2 or queries.shape[1] != coded.dimensions:
         raise MirblabError(f"query vectors must be (n, {coded.dimensions}), found {queries.shape}")
-    if not len(queries):
-        return gather_blocks([], [])
     workers, wanted = threads or n_cores(), n_candidates(int(coded.starts[-1]), coded.dimensions, depth, coded.bits)
-    width = max(_CELLS // min(len(queries), _QUERIES), _STRIP)
+    width = max(_CELLS // max(1, min(len(queries), _QUERIES)), _STRIP)
     blocks = [
         (part, start + cut.start, cut)
         for part, start in zip(coded.parts, coded.starts.tolist(), strict=False)
         for cut in split_range(len(part.rows), width)
     ]
     planes, steps = quantise_queries(queries)
-
-    query_blocks, spans = split_range(len(queries), _QUERIES), split_range(len(blocks), -(-len(blocks) // workers))
+    spans = split_range(len(blocks), -(-len(blocks) // workers))
 
     def scan(job: tuple[slice, slice]) -> TopK:
         rows, span = job
@@ -286,16 +282,21 @@ def search(
             best.add(scores, start, None if candidates is None else partial(candidates.among, asked, docs))
         return best.trim()
 
-    scanned = run_in_threads(scan, list(product(query_blocks, spans)), workers)
-    found = gather_blocks(query_blocks, [scanned[at : at + len(spans)] for at in range(0, len(scanned), len(spans))])
-    return _rescore(queries, coded, found[0], found[1], depth, workers)
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    with progress(len(queries), "search", "queries") as bar:
+        for rows in split_range(len(queries), _QUERIES):  # the candidates of all queries would be many
+            best = gather_blocks([rows], [run_in_threads(scan, [(rows, span) for span in spans], workers)])
+            found.append(_rescore(queries, coded, best[0], best[1], depth, workers))
+            bar.update(rows.stop - rows.start)
+    row, position, score = (np.concatenate(column) for column in zip(*found, strict=True))
+    return row, position, score
 
 
 def _rescore(
     queries: np.ndarray, coded: CodedVectors, rows: np.ndarray, positions: np.ndarray, depth: int, workers: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the *depth* best of the candidates, given as flat rows and positions, by their float16 rows."""
-    bounds = query_bounds(rows).tolist()
+    bounds = query_bounds(rows)
 
     def score(span: tuple[int, int]) -> np.ndarray:
         own = positions[slice(*span)]
@@ -303,9 +304,9 @@ def _rescore(
         keys = pack_keys(np.einsum("ij,j->i", coded.read(own), queries[rows[span[0]]]), own)
         return np.sort(keys)[:depth]
 
-    kept = run_in_threads(score, list(zip(bounds[:-1], bounds[1:], strict=True)), workers)
+    kept = run_in_threads(score, list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), workers)
     scores, found = unpack_keys(np.concatenate([np.empty(0, np.uint64), *kept]))
-    return np.repeat(rows[bounds[:-1]], [len(keys) for keys in kept]), found, scores
+    return np.repeat(rows[bounds[:-1]], np.array([len(keys) for keys in kept], np.int64)), found, scores
 
 
 def encode_collection(

@@ -171,6 +171,17 @@ def test_no_place_is_lost_to_a_document_that_may_not_be_returned(tmp_path, allow
         assert recall(found, expected) == 1 and len(found[0]) == len(expected[0])
 
 
+@pytest.mark.parametrize("bits", codes.BITS)
+def test_equal_estimates_of_every_document_give_the_last_documents(tmp_path, monkeypatch, bits):
+    """Over several blocks and parts, of which only a few documents are candidates."""
+    monkeypatch.setattr(codes, "PART", 1900)
+    monkeypatch.setattr(codes, "_CELLS", 1000)
+    documents = coded(tmp_path, np.ones((5000, 384), np.float32), bits)
+    assert codes.n_candidates(5000, 384, 3, bits) < 1000
+    found = codes.search(np.ones((1, 384)), documents, depth=3, threads=2)
+    assert found[1].tolist() == [4999, 4998, 4997]
+
+
 def test_no_query_and_nothing_allowed_give_nothing(tmp_path):
     """Three empty arrays; a query that may return nothing takes nothing from another one."""
     vectors = vectors_of(300, 40)

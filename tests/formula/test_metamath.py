@@ -273,6 +273,15 @@ def test_distinct_variables_of_the_theorem_decide(logic, prover):
     assert prover.prove(replace(goal, theorem="albii"), ["ax-5"]).proof is None
 
 
+def test_a_statement_that_leaves_the_goal_itself_is_no_step(tmp_path):
+    """Else a rule that only repeats its hypothesis would be useful for whatever another statement proves."""
+    text = "${ same.1 $e |- t = s $.  same $a |- t = s $. $}  refl $a |- t = t $.  goal $p |- r = r $= tr refl $."
+    logic = read(tmp_path, f"{DEMO}{text}")
+    goal, prover = proof_goals(logic, "goal", whole=True)[0], Prover(logic)
+    assert prover.prove(goal, ["same"], None, depth=2).proof is None
+    assert prover.prove(goal, ["refl"], None, depth=2).proof is not None
+
+
 def test_a_variable_that_stays_free_becomes_a_dummy(tmp_path):
     """Nothing fixes the term between two statements, so a variable that the goal lacks stands for it."""
     text = """

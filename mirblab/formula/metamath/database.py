@@ -209,7 +209,7 @@ def _applied(logic: Logic, theorem: Statement, used: Statement, stack: list[int]
     for one, other in used.disjoint:
         variables = [[symbol for symbol in substitution[each] if symbol in logic.typecodes] for each in (one, other)]
         for pair in product(*variables):
-            if pair[0] == pair[1] or (min(pair), max(pair)) not in theorem.in_force:
+            if (min(pair), max(pair)) not in theorem.in_force:  # which has no variable twice
                 raise _fault(theorem, steps, f"'{used.label}' wants '{pair[0]}' and '{pair[1]}' to be distinct")
     return Step(used.label, arguments, substitute(used.expression, substitution))
 

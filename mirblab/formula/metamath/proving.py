@@ -373,7 +373,6 @@ class _Search:
 
     def _finished(self, root: _Applied) -> Application | None:
         """Return the proof if disjoint variables are respected, checked; free metavariables become dummy variables."""
-        before = len(self.trail)
         dummies = self._bind_free(root)
         if dummies is not None:
             pairs = {*self.prover.logic.statement(self.goal.theorem).in_force}
@@ -381,7 +380,6 @@ class _Search:
                 proof = self._application(root)
                 _verify(self.prover, self.goal, proof, dummies)
                 return proof
-        self._undo(before)
         return None
 
     def _bind_free(self, root: _Applied) -> frozenset[str] | None:

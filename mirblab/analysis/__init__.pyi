@@ -18,6 +18,10 @@ from .failures import query_outcomes as query_outcomes
 from .features import assign_strata as assign_strata
 from .features import associations as associations
 from .features import query_features as query_features
+from .invariance.outcomes import compare_twins as compare_twins
+from .invariance.outcomes import summarise_twins as summarise_twins
+from .invariance.outcomes import twin_values as twin_values
+from .invariance.twins import rewrite_documents as rewrite_documents
 from .lean_views import compare_with_printed as compare_with_printed
 from .lean_views import identity_ceiling as identity_ceiling
 from .lean_views import in_modules as in_modules

@@ -15,6 +15,9 @@ from .metamath.proving import draw_goals as draw_goals
 from .metamath.proving import proof_goals as proof_goals
 from .ngrams import pretokenise as pretokenise
 from .operators import operator_tree as operator_tree
+from .rewriting.rules import RULES as RULES
+from .rewriting.rules import rewrite_text as rewrite_text
+from .rewriting.statements import rename_variables as rename_variables
 from .scoring import DEFAULT_B as DEFAULT_B
 from .scoring import LONG_RATIO as LONG_RATIO
 from .scoring import TOKEN_WEIGHTS as TOKEN_WEIGHTS

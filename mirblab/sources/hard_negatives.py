@@ -57,7 +57,7 @@ OPPOSITE_LOGIC = {r"\forall": r"\exists", r"\exists": r"\forall"}
 OPPOSITE_QUANTIFIER = dict.fromkeys(("for every", "for all", "for each"), "for some")
 OPPOSITE_QUANTIFIER |= {"for some": "for every", "every": "some"}
 QUANTIFIER = re.compile(
-    r"(?<!almost )\b(?:for (?:every|all|each|some)|every)\b(?! (?:but|time|other)\b)", re.IGNORECASE
+    r"(?<!almost )\b(?:for (?:every|all|each|some)|every)\b(?! (?:but|time|other|reason)\b)", re.IGNORECASE
 )
 NON = re.compile(
     r"(?:\b(?P<article>an?)\s+)?\b(?P<word>non-?(?P<rest>zero|empty|trivial|constant|negative))\b", re.IGNORECASE

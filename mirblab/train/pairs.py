@@ -18,10 +18,10 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress, say
 from mirblab.core.text_files import LineProblems, read_records
 from mirblab.data.near_duplicates import find_repeats
+from mirblab.formula.rewriting import statements
+from mirblab.formula.rewriting.statements import N_NEGATIVES
 from mirblab.sources import catalogue
-from mirblab.train import rules
 from mirblab.train.recipes import Recipe
-from mirblab.train.rules import N_NEGATIVES
 
 VIEW_COLUMNS = ("informal", "signature", "type")
 HELD_OUT = ("dev", "test", "test_new")
@@ -238,7 +238,7 @@ def drop_near_duplicates(
 def rephrase_by_rules(
     views: pd.DataFrame, seed: int = 0, *, column: str = "informal", with_negatives: bool = False
 ) -> pd.DataFrame:
-    """Return the table of rephrasings for the statements in *column*, written by `rules.reword` and `rules.falsify`.
+    """Return the table of rephrasings for the statements in *column*, written by `statements.reword` and `falsify`.
 
     A statement to which no rule applies gets "" and the `problem` "no rule applies". Equal *seed*s give equal tables.
     Raises MirblabError for a missing column.
@@ -251,13 +251,13 @@ def rephrase_by_rules(
     rows, problems = list[dict[str, str]](), list[str]()
     with progress(len(views), "rewording", "statements") as bar:
         for text in views[column]:
-            new = rules.reword(text, seed)
-            wrong = rules.falsify(text, seed) if with_negatives else []
+            new = statements.reword(text, seed)
+            wrong = statements.falsify(text, seed) if with_negatives else []
             row = {"rephrasing": new.text if new.rules else ""}
             rows.append(row | {name: version.text for name, version in zip(NEGATIVE_COLUMNS, wrong, strict=False)})
             problems.append("" if new.rules else "no rule applies")
             bar.update()
-    version = f"{RULES}-{rules.REWORDING_VERSION}.{rules.FALSEHOODS_VERSION}-{seed}"
+    version = f"{RULES}-{statements.REWORDING_VERSION}.{statements.FALSEHOODS_VERSION}-{seed}"
     return rephrasing_table(views.id.tolist(), rows, problems, {"model": RULES, "prompts": version})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,20 +15,30 @@ import pandas as pd
 from mirblab.analysis.lean_views import in_modules, read_views
 from mirblab.core.errors import check_known
 from mirblab.core.terminal import say
+from mirblab.data.near_duplicates import fold_text
 from mirblab.encoders.hosted.chat import (
     ChatModel,
     Reply,
     StepCount,
+    UnusableReply,
     chat_model,
     prompts_fingerprint,
     read_prompt,
     run_prompt,
 )
 from mirblab.encoders.hosted.limits import Clock
-from mirblab.train import pairs, rules
+from mirblab.formula.rewriting.statements import N_NEGATIVES
+from mirblab.train import pairs
 from mirblab.train.pairs import NEGATIVE_COLUMNS, check_statements, rephrasing_table
 
 STEPS = ("decompose", "rephrase", "negatives")
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?\s*\n(?P<inner>.*)\n\s*```", re.DOTALL)
+_PREAMBLE = re.compile(
+    r"(?:sure|certainly|of course|okay)\b\s*[,!.:]"
+    r"|(?:here(?:'s| is| are)|(?:the )?(?:reworded|rephras\w+))\b[^.\n$]{0,60}:",
+    re.IGNORECASE,
+)
 
 
 def run_rephrasing(
@@ -142,10 +154,78 @@ class Rephrased:
         return lines
 
 
+def read_decomposition(reply: Reply) -> dict[str, Any]:
+    """Return hypotheses, conclusions and normalized_form of a reply: a JSON object, alone or in a code fence.
+
+    Raises UnusableReply: "empty", "cut off", "no JSON", "other JSON" (lists of texts are wanted), "no conclusion".
+    """
+    answer = _reply_object(reply)
+    form = answer.get("normalized_form", "")
+    hypotheses, conclusions = (_answer_texts(answer.get(name)) for name in ("hypotheses", "conclusions"))
+    if not isinstance(form, str):
+        raise UnusableReply("other JSON")
+    if not conclusions:
+        raise UnusableReply("no conclusion")
+    return {"hypotheses": hypotheses, "conclusions": conclusions, "normalized_form": form.strip()}
+
+
+def read_rephrasing(reply: Reply, statement: str) -> str:
+    """Return the new text of a *statement*.
+
+    Raises UnusableReply: "empty", "cut off", "unchanged" (but for case and blanks), "not a statement alone" (a code
+    fence, or an introduction such as "Here is ...").
+    """
+    text = _reply_text(reply)
+    if text.startswith("```") or _PREAMBLE.match(text):
+        raise UnusableReply("not a statement alone")
+    if fold_text(text) == fold_text(statement):
+        raise UnusableReply("unchanged")
+    return text
+
+
+def read_negatives(reply: Reply, statement: str) -> list[str]:
+    """Return the three wrong versions of a *statement* that a reply has.
+
+    Raises UnusableReply as `read_decomposition`, and: "not three", "repeats" (each other, or the statement).
+    """
+    texts = _answer_texts(_reply_object(reply).get("hard_negatives"))
+    if len(texts) != N_NEGATIVES:
+        raise UnusableReply("not three")
+    if len({fold_text(text) for text in [*texts, statement]}) != N_NEGATIVES + 1:
+        raise UnusableReply("repeats")
+    return texts
+
+
+def _reply_text(reply: Reply) -> str:
+    """Return the reply without the reasoning that some models write first."""
+    text = _THOUGHT.sub("", reply.text, count=1) if reply.text.lstrip().startswith("<think>") else reply.text
+    if reply.finish == "length" or text.lstrip().startswith("<think>"):
+        raise UnusableReply("cut off")
+    if not text.strip():
+        raise UnusableReply("empty")
+    return text.strip()
+
+
+def _reply_object(reply: Reply) -> dict[str, Any]:
+    text = _reply_text(reply)
+    fenced = _FENCED.fullmatch(text)
+    try:
+        answer = json.loads(fenced["inner"] if fenced else text)
+    except (ValueError, RecursionError):
+        raise UnusableReply("no JSON") from None
+    if not isinstance(answer, dict):
+        raise UnusableReply("other JSON")
+    return answer
+
+
+def _answer_texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise UnusableReply("other JSON")
+    return [item.strip() for item in value]
+
+
 _READERS: dict[str, Callable[[Reply, str], Any]] = {
-    "decompose": lambda reply, _: rules.read_decomposition(reply),
-    "rephrase": lambda reply, statement: {"rephrasing": rules.read_rephrasing(reply, statement)},
-    "negatives": lambda reply, statement: dict(
-        zip(NEGATIVE_COLUMNS, rules.read_negatives(reply, statement), strict=True)
-    ),
+    "decompose": lambda reply, _: read_decomposition(reply),
+    "rephrase": lambda reply, statement: {"rephrasing": read_rephrasing(reply, statement)},
+    "negatives": lambda reply, statement: dict(zip(NEGATIVE_COLUMNS, read_negatives(reply, statement), strict=True)),
 }

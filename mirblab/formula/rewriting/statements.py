@@ -1,23 +1,21 @@
-"""rules: statements reworded, with renamed variables, or made false by rules."""
+"""statements: sentences reworded, with renamed variables, or made false by rules."""
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mirblab.data.near_duplicates import fold_text
-from mirblab.encoders.hosted.chat import Reply, UnusableReply
 from mirblab.formula import in_text
 from mirblab.formula.latex import parser
 from mirblab.sources import hard_negatives
 from mirblab.sources.hard_negatives import Change, fit_article
 
-REWORDING_VERSION = 1  # of the rules; part of what identifies a rewording
-FALSEHOODS_VERSION = 1  # of the rules
+REWORDING_VERSION = 2  # of the rules; part of what identifies a rewording
+FALSEHOODS_VERSION = 2  # of the rules
 N_NEGATIVES = 3
 # A letter becomes another one of its line, so that indices stay indices and maps maps. Not in the lines, because they
 # may be a constant, a space of fixed meaning, a differential, an article or a pronoun: C, I, L, O, d, e, i, o, a and A.
@@ -27,7 +25,7 @@ _AN = frozenset("aefhilmnorsxAEFHILMNORSXαειη")  # letters whose names begin
 _CODE = re.compile(r"`[^`\n]+`")
 _NAME = re.compile(r"(?<![\w'])[^\W\d][\w']*")
 _RUN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3,}")
-_WORDS = re.compile(r"\\(?:text[a-z]*|mbox|hbox|operatorname\*?)\s*\{([^{}]*)\}")
+_WORDS = re.compile(r"\\(?:text[a-z]*|mbox|hbox|mathrm|operatorname\*?)\s*\{([^{}]*)\}")
 _BARE = re.compile(r"(?<![^\s(])[^\W\d_](?=[,.;:!?)]*(?:\s|\Z))")  # a letter by itself in prose
 _NO_VARIABLE = re.compile(
     r"(?<![\w])([^\W\d_])(?:[-‑–][a-z]|\.\s+[A-Z])|[a-z][-‑–]([^\W\d_])(?!\w)"
@@ -37,31 +35,35 @@ _F = "[`$]"  # a formula or a piece of code begins; what is inside is hidden fro
 _BEGIN = r"(?:\A|(?<=\. )|(?<=: ))"
 _CLAUSE = r"(?:(?!\b(?:then|otherwise|only|unless|else|whenever|respectively)\b|[.;:](?:\s|\Z)|\n).)"
 _END = r"(?=\.(?:\s+(?!otherwise|else|conversely)|\Z)|\Z)"
-_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"```(?:json)?\s*\n(?P<inner>.*)\n\s*```", re.DOTALL)
-_PREAMBLE = re.compile(
-    r"(?:sure|certainly|of course|okay)\b\s*[,!.:]"
-    r"|(?:here(?:'s| is| are)|(?:the )?(?:reworded|rephras\w+))\b[^.\n$]{0,60}:",
-    re.IGNORECASE,
-)
 _SIGNS = ("≤≥", "<>", "⊆⊇", "⊂⊃", "∪∩", "∀∃", "⊔⊓", "⊤⊥", "⋃⋂", "⨆⨅", "∧∨")
 _OPPOSITE = {pair[side]: pair[1 - side] for pair in _SIGNS for side in (0, 1)}
 _FLIP = re.compile(
     r"(?:\A|(?<=\()|(?<=[:=] ))(?P<a>[\w.']+) (?P<sign>∘|≫|⋙|⟶|⥤|→|\\circ|\\to) (?P<b>[\w.']+)(?=\Z|\)|,| =)"
 )
 _VERB = re.compile(
-    r"(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bit )(?<!\bthere )(?<=[\w`$)] )(?P<verb>is|are)\b"
-    r"(?= (?!not\b|no\b|to\b|used\b|useful\b|a version\b|an? auxiliary\b|called\b|defined\b)[\w`$])",
+    r"(?<!\bthis )(?<!\bthat )(?<!\bwhich )(?<!\bit )(?<!\bthere )(?<!\bwhat )(?<!\bwhy )(?<!\bor )(?<=[\w`$)] )"
+    r"(?P<verb>is|are)\b"
+    r"(?= (?!not\b|no\b|to\b|used\b|useful\b|a version\b|an? auxiliary\b|called\b|defined\b|there\b|it\b|this\b)"
+    r"[\w`$])",
     re.IGNORECASE,
 )
 _EXISTS = re.compile(r"\bthere (?P<verb>exists|exist|is|are)(?= (?:an?|some|[`$]))", re.IGNORECASE)
 _HAS = re.compile(r"\bhas (?P<article>an?) (?=\w)", re.IGNORECASE)
 _CONDITION = re.compile(
-    r"\b(?:if|assume|suppose|assuming|whenever)\b[^.;:]{3,160}?(?P<dropped>,? and [^.,;:]{3,120}?)(?=,? then\b|, |\.)",
+    r"\b(?:if|assume|suppose|assuming|whenever)\b(?P<kept>[^.;:]{3,160}?)(?P<dropped>,? and [^.,;:]{3,120}?)"
+    r"(?=,? then\b|, |\.)",
     re.IGNORECASE,
 )
+# A condition says something: it has a verb, or a formula with a relation.
+_SAYS = re.compile(
+    r"\b(?:is|are|be|has|have|holds?|does|exists?|lies|contains?|satisf\w+|vanish\w*|commutes?|converges?)\b"
+    r"|[=<>≤≥∈⊆→:]|\\(?:leq?|geq?|lt|gt|neq?|in|notin|subset(?:eq)?|to|mid|cong|equiv)(?![a-zA-Z])"
+)
 _NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
-_COUNT = re.compile(r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional)", re.IGNORECASE)
+_COUNT = re.compile(
+    r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional| (?:sum|series|product)\b)",
+    re.IGNORECASE,
+)
 
 
 class Rule(NamedTuple):
@@ -279,76 +281,6 @@ def falsify(text: str, seed: str | int, n: int = N_NEGATIVES) -> list[Falsehood]
     return falsehoods
 
 
-def read_decomposition(reply: Reply) -> dict[str, Any]:
-    """Return hypotheses, conclusions and normalized_form of a reply: a JSON object, alone or in a code fence.
-
-    Raises UnusableReply: "empty", "cut off", "no JSON", "other JSON" (lists of texts are wanted), "no conclusion".
-    """
-    answer = _reply_object(reply)
-    form = answer.get("normalized_form", "")
-    hypotheses, conclusions = (_answer_texts(answer.get(name)) for name in ("hypotheses", "conclusions"))
-    if not isinstance(form, str):
-        raise UnusableReply("other JSON")
-    if not conclusions:
-        raise UnusableReply("no conclusion")
-    return {"hypotheses": hypotheses, "conclusions": conclusions, "normalized_form": form.strip()}
-
-
-def read_rephrasing(reply: Reply, statement: str) -> str:
-    """Return the new text of a *statement*.
-
-    Raises UnusableReply: "empty", "cut off", "unchanged" (but for case and blanks), "not a statement alone" (a code
-    fence, or an introduction such as "Here is ...").
-    """
-    text = _reply_text(reply)
-    if text.startswith("```") or _PREAMBLE.match(text):
-        raise UnusableReply("not a statement alone")
-    if fold_text(text) == fold_text(statement):
-        raise UnusableReply("unchanged")
-    return text
-
-
-def read_negatives(reply: Reply, statement: str) -> list[str]:
-    """Return the three wrong versions of a *statement* that a reply has.
-
-    Raises UnusableReply as `read_decomposition`, and: "not three", "repeats" (each other, or the statement).
-    """
-    texts = _answer_texts(_reply_object(reply).get("hard_negatives"))
-    if len(texts) != N_NEGATIVES:
-        raise UnusableReply("not three")
-    if len({fold_text(text) for text in [*texts, statement]}) != N_NEGATIVES + 1:
-        raise UnusableReply("repeats")
-    return texts
-
-
-def _reply_text(reply: Reply) -> str:
-    """Return the reply without the reasoning that some models write first."""
-    text = _THOUGHT.sub("", reply.text, count=1) if reply.text.lstrip().startswith("<think>") else reply.text
-    if reply.finish == "length" or text.lstrip().startswith("<think>"):
-        raise UnusableReply("cut off")
-    if not text.strip():
-        raise UnusableReply("empty")
-    return text.strip()
-
-
-def _reply_object(reply: Reply) -> dict[str, Any]:
-    text = _reply_text(reply)
-    fenced = _FENCED.fullmatch(text)
-    try:
-        answer = json.loads(fenced["inner"] if fenced else text)
-    except (ValueError, RecursionError):
-        raise UnusableReply("no JSON") from None
-    if not isinstance(answer, dict):
-        raise UnusableReply("other JSON")
-    return answer
-
-
-def _answer_texts(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-        raise UnusableReply("other JSON")
-    return [item.strip() for item in value]
-
-
 def _changed_texts(text: str, find: Callable[[str], Iterable[Change]]) -> list[str]:
     return [text[: change.start] + change.new + text[change.end :] for change in find(text)]
 
@@ -402,8 +334,12 @@ def negated(text: str) -> list[Change]:
 
 
 def dropped_conditions(text: str) -> list[Change]:
-    """Return "if A and B, then ..." without "and B"."""
-    return [Change(*match.span("dropped"), "") for match in _CONDITION.finditer(blank_formulas(text))]
+    """Return "if A and B, then ..." without "and B", where A and B are both conditions and not two names."""
+    return [
+        Change(*match.span("dropped"), "")
+        for match in _CONDITION.finditer(blank_formulas(text))
+        if all(_SAYS.search(text, *match.span(part)) for part in ("kept", "dropped"))
+    ]
 
 
 def changed_numbers(text: str) -> list[Change]:

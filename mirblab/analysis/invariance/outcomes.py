@@ -1,0 +1,109 @@
+"""outcomes: how far rewritten documents fall in rank, and how often a changed twin stands above one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from mirblab.analysis.invariance.twins import UNCHANGED, Twins, query_name, twin_name
+from mirblab.core.errors import MirblabError
+from mirblab.evaluation.significance import bootstrap_intervals
+from mirblab.formula.rewriting.rules import CHANGES, KEEPS
+from mirblab.retrieval.systems import DEPTH, System
+from mirblab.retrieval.systems import system as system_named
+
+ALL_RULES = "all rules"
+FOUND, RECIPROCAL_RANK, KEPT_ABOVE, TIE, CHANGED_ABOVE = "first", "RR", "kept above", "tie", "changed above"
+_VERSIONS = (UNCHANGED, "kept", "changed")
+_N_RESAMPLES = 2_000
+_NEAR = 1e-6  # relative difference of two scores that count as equal: a sum in another order
+
+
+def compare_twins(systems: Sequence[System | str], twins: Twins) -> pd.DataFrame:
+    """Return what each system makes of each document and its twins: a row per system and document.
+
+    Columns: system, doc_id, kept_rule, changed_rule, the ranks of the original in the whole corpus when it is searched
+    by its own text, by the kept and by the changed twin (rank_unchanged, rank_kept, rank_changed; from 1, NaN below the
+    first `DEPTH` documents), and duel: 1 when the original as a query scores its kept twin above the changed one, -1
+    when the changed one is above, 0 for equal scores.
+
+    >>> from mirblab.analysis.invariance.twins import rewrite_documents
+    >>> from mirblab.sources.catalogue import load
+    >>> compare_twins(["bm25"], rewrite_documents(load("mini-pairs"), 3)).rank_unchanged.tolist()
+    [1.0, 1.0, 1.0]
+    """
+    if not systems:
+        raise MirblabError("there is no system to compare; name at least one, such as 'bm25'")
+    made = [system_named(one) if isinstance(one, str) else one for one in systems]
+    return pd.concat([_system_outcomes(one, twins) for one in made], ignore_index=True)
+
+
+def _system_outcomes(system: System, twins: Twins) -> pd.DataFrame:
+    table = twins.table[["doc_id", "kept_rule", "changed_rule"]]
+    run = system.search(twins.ranks, depth=DEPTH)
+    run = run.assign(query_id=run.query_id.astype("str"), doc_id=run.doc_id.astype("str"))
+    original = run.query_id.str.rsplit("~", n=1).str[0] == run.doc_id
+    ranks = run[original].set_index("query_id")["rank"].astype(float)
+    columns = {
+        f"rank_{version}": ranks.reindex([query_name(name, version) for name in table.doc_id]).to_numpy()
+        for version in _VERSIONS
+    }
+    run = system.search(twins.duels, depth=DEPTH)
+    scores = pd.Series(run.score.to_numpy(float), run.doc_id.astype("str"))
+    kept, changed = (
+        scores.reindex([twin_name(name, version) for name in table.doc_id]).fillna(-np.inf).to_numpy()
+        for version in ("kept", "changed")
+    )
+    duel = np.where(np.isclose(kept, changed, rtol=_NEAR, atol=0), 0, np.where(kept > changed, 1, -1))
+    return table.assign(system=system.name, **columns, duel=duel)[["system", *table, *columns, "duel"]]
+
+
+def twin_values(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Return the outcomes as values: system, collection, measure, query_id, value, where a collection is a rule.
+
+    Each document counts under its kept rule, under its changed rule, and under "all rules" of either kind. The measures
+    are "first" (the original is ranked first for the twin, 0 or 1), "RR" of the original for the twin, and "kept
+    above", "tie", "changed above" of the duel, 0 or 1. Collections are named "keeps: RULE" and "changes: RULE"; in
+    "unchanged" the query is the document's own text.
+    """
+    base = outcomes[["system"]].assign(query_id=outcomes.doc_id)
+    tables = []
+    for effect, version in ((UNCHANGED, UNCHANGED), (KEEPS, "kept"), (CHANGES, "changed")):
+        ranks = outcomes[f"rank_{version}"]
+        numbers = {FOUND: ranks == 1, RECIPROCAL_RANK: (1 / ranks).fillna(0)}
+        groups = [pd.Series(UNCHANGED, outcomes.index)]
+        if effect != UNCHANGED:
+            numbers |= {KEPT_ABOVE: outcomes.duel > 0, TIE: outcomes.duel == 0, CHANGED_ABOVE: outcomes.duel < 0}
+            rules = outcomes[f"{version}_rule"].astype("str")
+            groups = [effect + ": " + rules, pd.Series(f"{effect}: {ALL_RULES}", outcomes.index)]
+        for group in groups:
+            named = base.assign(collection=group)
+            tables += [named.assign(measure=name, value=value.astype(float)) for name, value in numbers.items()]
+    return pd.concat(tables, ignore_index=True)[["system", "collection", "measure", "query_id", "value"]]
+
+
+def summarise_twins(outcomes: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+    """Return the report card: a row per system, effect ("keeps", "changes") and rule, with 95 % intervals.
+
+    Columns: system, effect, rule, documents, then first, RR, kept above, tie and changed above, each 0 to 1 and with
+    its low and high (percentile bootstrap over documents, Efron 1979). The rows "all rules" count each document once.
+
+    >>> outcomes = pd.DataFrame({"system": "s", "doc_id": ["a", "b"], "kept_rule": "words", "changed_rule": "negated",
+    ...     "rank_unchanged": 1.0, "rank_kept": [1.0, 2.0], "rank_changed": 1.0, "duel": [1, -1]})
+    >>> summarise_twins(outcomes)[["effect", "rule", "documents", "RR", "changed above"]].values.tolist()[0]
+    ['keeps', 'words', 2, 0.75, 0.5]
+    """
+    values = twin_values(outcomes)
+    intervals = bootstrap_intervals(values[values.collection != UNCHANGED], n_resamples=_N_RESAMPLES, seed=seed)
+    names = intervals.collection.str.split(": ", n=1, expand=True)
+    intervals = intervals.assign(effect=names[0], rule=names[1], order=range(len(intervals)))
+    keys = ["system", "effect", "rule"]
+    wide = intervals.pivot(index=keys, columns="measure", values=["mean", "low", "high"])
+    first = intervals.groupby(keys).agg(documents=("n_queries", "first"), order=("order", "min")).sort_values("order")
+    columns = {"documents": first.documents}
+    for measure in (FOUND, RECIPROCAL_RANK, KEPT_ABOVE, TIE, CHANGED_ABOVE):
+        ends = (("mean", ""), ("low", " low"), ("high", " high"))
+        columns |= {measure + end: wide[name, measure] for name, end in ends}
+    return pd.DataFrame(columns).loc[first.index].reset_index()

@@ -1,0 +1,1 @@
+"""rewriting: texts and formulas rewritten by rules that keep the meaning, and by rules that change it."""

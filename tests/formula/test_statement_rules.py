@@ -1,0 +1,109 @@
+"""Statements reworded, with other letters, and made false."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mirblab.formula.latex import parser
+from mirblab.formula.rewriting.statements import falsify, rename_variables, reword
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "n_places"),
+    [
+        (r"If $x \in \mathbb{R}$ then $x^2 \ge 0$.", "x", 2),
+        ("Let `f : X → Y` and `g : Y → Z`; `g ∘ f` maps `x` to `g (f x)`.", "fXYgZx", 12),
+        ("`K.op : Jᵒᵖ ⥤ Cᵒᵖ` and `J`, `x₁` and `x'` and x", "KJx", 6),
+        ("A natural number n is even or `n + 1` is.", "n", 2),
+        ("`hx : 0 < x` and `f x`", "f", 1),  # the name hx was made of x
+        (r"$\mathcal{F}$ of F, $\mathrm{d}x$, $gcd(g,b)$", "Fxb", 3),  # g may belong to a name
+        ("p-adic, of `p`; E. Noether and `E`; `(A ⊗ P)_G` and `G`; `b.c`", "Pb", 2),
+        ("`C`, `I`, `e`, `a` stay, and so does $\\undefinedcommand x$", "", 0),
+    ],
+)
+def test_variables_are_renamed_everywhere_and_nothing_else_is(text: str, letters: str, n_places: int) -> None:
+    """In LaTeX, code and prose; what may be a name stays. No two letters become one."""
+    found = rename_variables(text, 3)
+    assert set(found.letters) == set(letters)
+    assert len(set(found.letters.values())) == len(found.letters)
+    assert not set(found.letters.values()) & set(re.findall(r"(?<!\w)[A-Za-z](?![A-Za-z])", text))
+    changes = [(old, new) for old, new in zip(text, found.text, strict=True) if old != new]
+    assert set(changes) == set(found.letters.items()) and len(changes) == n_places
+
+
+def test_renamed_formulas_have_the_same_structure() -> None:
+    """The parser sees trees that differ in names only, one to one; a letter that is a command stays."""
+    formula = r"\sum_{n=1}^{k} \frac{x_n^2}{f(n)} \le \int_X g(x, \alpha)\,dx"
+    new = rename_variables(f"${formula}$", 1).text[1:-1]
+    one, other = parser.parse_latex(formula), parser.parse_latex(new)
+    assert (one.parents, one.relations) == (other.parents, other.relations)
+    pairs = {(a, b) for a, b in zip(one.labels, other.labels, strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    assert sum(a != b for a, b in pairs) == 6
+
+
+def test_an_article_follows_the_letter_behind_it() -> None:
+    """An n-th root is a k-th one."""
+    found = rename_variables("an `n`-th root of an `R`-module", 0)
+    for letter in found.letters.values():
+        wanted = "an" if letter in "FHLMNRSXnmlr" else "a"
+        assert re.search(rf"(\w+) `{letter}`", found.text)[1] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        ("If A holds, then B does.", {"Whenever A holds, B does.", "Suppose that A holds. Then B does.",
+                                      "Assuming that A holds, B does.", "Let us assume that A holds. Then B does."}),
+        ("It is so iff `x` is.", {"It is so exactly when `x` is.", "It is so if and only if `x` is.",
+                                  "It is so precisely when `x` is."}),
+        ("there exists a root", {"there is a root", "one can find a root", "we can find a root"}),
+        ("there exists a unique root", {"there exists a unique root"}),
+        ("If A, then B. Otherwise C.", {"If A, then B. Otherwise C."}),
+        ("not for every group", {"not for every group"}),
+        ("`if x then y`", {"`if x then y`"}),
+        ("Let `X` be a set.", {"Suppose that `X` is a set.", "Take `X` to be a set.", "Assume that `X` is a set."}),
+    ],
+)  # fmt: skip
+def test_rules_say_the_same_in_other_words(text: str, choices: set[str]) -> None:
+    """Every way is met over some seeds, and no other; what a rule does not fit stays."""
+    assert {reword(text, seed, letters=False).text for seed in range(60)} == choices
+
+
+def test_the_same_seed_gives_the_same_words() -> None:
+    """And another one others."""
+    text = "If `n` is even, then there exists `k` such that `n = 2 * k`."
+    assert reword(text, 5) == reword(text, 5)
+    assert len({reword(text, seed).text for seed in range(20)}) > 5
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "new"),
+    [
+        ("`a ≤ b` always", "sign-exchanged", "`a ≥ b` always"),
+        ("the map `g ∘ f`", "flipped", "the map `f ∘ g`"),
+        ("the map `h (x) ∘ f y`", "", ""),
+        ("`f` is continuous", "negated", "`f` is not continuous"),
+        ("there exists a root", "negated", "there does not exist a root"),
+        ("If A holds and B holds, then C.", "condition-dropped", "If A holds, then C."),
+        ("a finite group", "number-changed", "an infinite group"),
+        ("`f` maps to an injective map", "notion-exchanged", "`f` maps to a surjective map"),
+        ("If `x < y`, then `f x < f y`.", "converse", "If `f x < f y`, then `x < y`."),
+        ("A ring.", "", ""),
+    ],
+)
+def test_falsehoods_change_one_thing(text: str, kind: str, new: str) -> None:
+    """The kinds of `corruptions` in code too, and our own."""
+    found = {one.kind: one.text for one in falsify(text, 0, n=9)}
+    assert found.get(kind, "") == new
+    assert kind or not found
+
+
+def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
+    """At most n, as many kinds as there are, the same for the same seed."""
+    text = "If `f` and `g` are injective and `X` is finite, then `g ∘ f` is injective and `a ≤ b`."
+    found = falsify(text, 1)
+    assert len({one.text for one in found} | {text}) == 4 and len({one.kind for one in found}) == 3
+    assert falsify(text, 1) == found and falsify(text, 1, n=1) == found[:1]

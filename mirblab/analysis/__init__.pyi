@@ -19,6 +19,7 @@ from .features import assign_strata as assign_strata
 from .features import associations as associations
 from .features import query_features as query_features
 from .invariance.outcomes import compare_twins as compare_twins
+from .invariance.outcomes import correlate_with_values as correlate_with_values
 from .invariance.outcomes import summarise_twins as summarise_twins
 from .invariance.outcomes import twin_values as twin_values
 from .invariance.twins import rewrite_documents as rewrite_documents

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mirblab.analysis.invariance.twins import UNCHANGED, Twins, query_name, twin_name
 from mirblab.core.errors import MirblabError
-from mirblab.evaluation.significance import bootstrap_intervals
+from mirblab.evaluation.significance import bootstrap_intervals, spearman_interval, values_per_query
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS
 from mirblab.retrieval.systems import DEPTH, System
 from mirblab.retrieval.systems import system as system_named
@@ -51,7 +51,9 @@ def _system_outcomes(system: System, twins: Twins) -> pd.DataFrame:
         for version in _VERSIONS
     }
     run = system.search(twins.duels, depth=DEPTH)
-    scores = pd.Series(run.score.to_numpy(float), run.doc_id.astype("str"))
+    run = run.assign(query_id=run.query_id.astype("str"), doc_id=run.doc_id.astype("str"))
+    run = run[run.doc_id.str.rsplit("~", n=1).str[0] == run.query_id]  # bm25-mirb returns what is no candidate, too
+    scores = run.set_index("doc_id").score.astype(float)
     kept, changed = (
         scores.reindex([twin_name(name, version) for name in table.doc_id]).fillna(-np.inf).to_numpy()
         for version in ("kept", "changed")
@@ -67,6 +69,12 @@ def twin_values(outcomes: pd.DataFrame) -> pd.DataFrame:
     are "first" (the original is ranked first for the twin, 0 or 1), "RR" of the original for the twin, and "kept
     above", "tie", "changed above" of the duel, 0 or 1. Collections are named "keeps: RULE" and "changes: RULE"; in
     "unchanged" the query is the document's own text.
+
+    >>> outcomes = pd.DataFrame({"system": "s", "doc_id": ["a"], "kept_rule": "words", "changed_rule": "negated",
+    ...     "rank_unchanged": 1.0, "rank_kept": 2.0, "rank_changed": 1.0, "duel": -1})
+    >>> values = twin_values(outcomes)
+    >>> values[(values.collection == "keeps: words") & (values.measure == "RR")].value.tolist()
+    [0.5]
     """
     base = outcomes[["system"]].assign(query_id=outcomes.doc_id)
     tables = []
@@ -107,3 +115,32 @@ def summarise_twins(outcomes: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
         ends = (("mean", ""), ("low", " low"), ("high", " high"))
         columns |= {measure + end: wide[name, measure] for name, end in ends}
     return pd.DataFrame(columns).loc[first.index].reset_index()
+
+
+def correlate_with_values(outcomes: pd.DataFrame, values: pd.DataFrame, measure: str, *, seed: int = 0) -> pd.DataFrame:
+    """Return how well the duels of systems predict their effectiveness: a row per collection of *values*.
+
+    Columns: collection, systems (those in both tables), rho (Spearman's, -1 to 1) between the mean duel of a system (1:
+    the kept twin is always above) and the mean of *measure*, and low and high, the 95 % bootstrap interval over
+    systems, which are few. NaN where a column does not vary. MirblabError for fewer than three systems.
+
+    >>> outcomes = pd.DataFrame({"system": ["a", "b", "c"], "duel": [-1, 0, 1]})
+    >>> rows = [("a", "q", 0.1), ("b", "q", 0.2), ("c", "q", 0.3)]
+    >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
+    >>> correlate_with_values(outcomes, values, "RR")[["systems", "rho"]].values.tolist()
+    [[3.0, 1.0]]
+    """
+    duels, rows = outcomes.groupby("system").duel.mean(), []
+    selected = values_per_query(values[values.measure == measure])
+    for name, part in selected.groupby("collection", observed=True):
+        means = part.groupby("system", observed=True).value.mean()
+        shared = [one for one in duels.index if one in means.index]
+        if len(shared) < 3:
+            raise MirblabError(
+                f"{len(shared)} systems have both duels and values of {measure} on {name}; a correlation needs three"
+            )
+        pair = np.column_stack([duels[shared], means[shared]])
+        rows.append((str(name), len(shared), *spearman_interval(pair, seed=seed)))
+    if not rows:
+        raise MirblabError(f"the table has no values of {measure}; found {', '.join(values.measure.unique())}")
+    return pd.DataFrame(rows, columns=["collection", "systems", "rho", "low", "high"])

@@ -48,7 +48,7 @@ def evaluate_latex(latex: str) -> list[Part] | None:
     are not real. A letter before a bracket is a factor. None: the formula has a sign whose value is not known (a sum
     over an index, dots, a set, a prime), or cannot be read.
 
-    >>> [part.relation for part in evaluate_latex(r"0 < x \\le \\frac{1}{2}")], evaluate_latex(r"x \\in M")
+    >>> [part.relation for part in evaluate_latex(r"0 < x \le \frac{1}{2}")], evaluate_latex(r"x \in M")
     (['<', '≤'], None)
     """
     layout = parse_latex(latex)

@@ -35,7 +35,7 @@ _SIDES = re.compile(rf"{_BLANK}(?P<sign>=|<|>|\\(?:leq?|geq?|leqslant|geqslant|l
 _COMMAND_END = re.compile(r"\\[a-zA-Z]+\Z")
 _TURNED = {"<": ">", r"\le": r"\ge", r"\leq": r"\geq", r"\leqslant": r"\geqslant", r"\lt": r"\gt"}
 _TURNED |= {other: one for one, other in _TURNED.items()}
-_OTHER_STRICTNESS = {"<": r"\le ", ">": r"\ge ", r"\lt": r"\le", r"\gt": r"\ge",
+_OTHER_STRICTNESS = {"<": r"\le", ">": r"\ge", r"\lt": r"\le", r"\gt": r"\ge",
                      **dict.fromkeys((r"\le", r"\leq", r"\leqslant"), "<"),
                      **dict.fromkeys((r"\ge", r"\geq", r"\geqslant"), ">")}  # fmt: skip
 # Products of these may not commute (matrices, sets, maps, permutations), or they are no factors (f(x), dx).
@@ -260,8 +260,8 @@ def rewrite_formula(latex: str, rule: str) -> list[str]:
     Empty where the rule does not apply, where the formula has no known value (`evaluation.evaluate_latex`), and where
     the values do not confirm the rule.
 
-    >>> rewrite_formula(r"\\frac{a+b}{2} = c", "fraction-inlined"), rewrite_formula("x < y", "strictness-changed")
-    (['(a+b)/2 = c'], ['x \\\\le y'])
+    >>> rewrite_formula(r"\frac{a+b}{2} = c", "fraction-inlined"), rewrite_formula("x < y", "strictness-changed")
+    (['(a+b)/2 = c'], ['x \\le y'])
     """
     find, keeps = (KEEPING[rule], True) if rule in KEEPING else (CHANGING[rule], False)
     before = evaluate_latex(latex)

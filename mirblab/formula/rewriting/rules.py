@@ -38,8 +38,8 @@ def rewrite_text(text: str, rule: str, seed: int = 0, *, bare: bool = False) -> 
     Of several places one is drawn; equal *seed*s and texts give equal results. With *bare* the text is one formula
     without delimiters. MirblabError for an unknown rule.
 
-    >>> rewrite_text("If $x < y$ then $\\frac{x}{2} < \\frac{y}{2}$.", "strictness-changed")
-    'If $x \\le y$ then $\\frac{x}{2} < \\frac{y}{2}$.'
+    >>> rewrite_text(r"If $x < y$ then it is not $\frac{y}{2}$.", "strictness-changed")
+    'If $x \\le y$ then it is not $\\frac{y}{2}$.'
     """
     check_known("rule", [rule], list(RULES))
     if bare and "$" in text:

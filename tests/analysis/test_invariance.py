@@ -45,7 +45,7 @@ def test_equal_seeds_give_equal_twins_and_rules_are_spread(pairs: Twins) -> None
     """Twelve documents meet more rules than those that apply most often."""
     pd.testing.assert_frame_equal(pairs.table, rewrite_documents(load("mini-pairs"), 12).table)
     assert set(rewrite_documents(load("mini-pairs"), 12, seed=1).table.doc_id) != set(pairs.table.doc_id)
-    assert pairs.table.changed_rule.nunique() >= 8
+    assert pairs.table.changed_rule.value_counts().max() <= 2
 
 
 def test_the_collections_hold_what_is_compared(pairs: Twins) -> None:
@@ -139,7 +139,8 @@ def test_wrong_choices_are_named(choice: dict, message: str) -> None:
 
 def test_a_proof_assistants_language_is_not_rewritten(tmp_path) -> None:
     """Rules for LaTeX and English do not read it."""
-    lean = ["theorem a : 1 + 1 = 2 := by norm_num", "theorem b (n : ℕ) : n + 0 = n := rfl"]
+    lean = ["/-- If $a+b=c$, then so it is. -/ theorem a : 1 + 1 = 2", "theorem b (n : ℕ) : n + 0 = n := rfl"]
+    assert len(rewrite_documents(made(tmp_path / "prose", lean[:1] + ["Another text."]), 2).table) == 1
     with pytest.raises(MirblabError, match="statements or formulas in LaTeX"):
         rewrite_documents(made(tmp_path, lean, language="Lean"))
 

@@ -111,7 +111,8 @@ def test_every_formula_rule_has_an_example() -> None:
         ("plus-minus", r"\mathbb{Z}+A"),
         ("strictness-changed", "x^{2}<0"),  # the sides are nowhere equal at the points
         ("power-exchanged", "x^{x}"),
-        ("fraction-inverted", r"\frac{a}{a}"),
+        ("fraction-inverted", r"\frac{a+b}{b+a}"),
+        ("product-commuted", r"x\sin y"),  # would become sin(yx)
         ("sum-commuted", r"\undefinedcommand+x"),
         ("sum-commuted", ""),
     ],

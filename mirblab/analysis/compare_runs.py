@@ -93,8 +93,9 @@ def compare_runs(
     tests = [significance.compare(values, name, baseline=names[0], seed=seed) for name in shown]
     moved = moved_documents(before, after, collection, k)
     others = {str(run.attrs["system"]): str(run.attrs["origin"]) for run in (before, after) if run.attrs.get("origin")}
-    messages = {result_tables.origin_note(names, others), *(str(warning.message) for warning in caught)}
-    messages |= set(values.note.dropna()) if "note" in values else set()
+    warned = {str(warning.message) for warning in caught if not issubclass(warning.category, measures.QueryWarning)}
+    messages = {result_tables.origin_note(names, others), *warned}
+    messages |= set(result_tables.run_notes(values))
     return RunComparison(
         names, collection, k, n_queries, values, pd.concat(tests, ignore_index=True),
         run_similarity(before, after, p=p, k=k), moved, changed_documents(moved, k, collection.card.relevant_from),

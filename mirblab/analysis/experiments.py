@@ -19,7 +19,7 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.data.runs import PYTERRIER, write_run
 from mirblab.display.escape import format_interval
-from mirblab.display.result_tables import main_table
+from mirblab.display.result_tables import main_table, run_notes
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
 from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
@@ -95,7 +95,7 @@ class Experiment:
             comparison=pd.concat(map(self.compare, wanted)) if len(self.systems) > 1 else None,
         )
         self._add_intervals(shown, self.intervals[self.intervals.measure.isin(wanted)], by)
-        shown.notes += [*self.notes, self._cost_note(shown.labels)]
+        shown.notes.append(self._cost_note(shown.labels))
         return shown
 
     def plot(self, measure: str = "") -> Axes | list[Axes]:
@@ -230,18 +230,17 @@ def experiment(
     names = [part.name for part in chosen]
     if baseline is not None and baseline not in names:
         raise MirblabError(f"the baseline {baseline!r} is not among the systems {', '.join(names)}; add it to them")
-    parts, costs, notes = [], [], []
+    parts, costs = [], []
     for collection in loaded:
         for part in chosen:
             stored, started = part.is_stored(collection, depth), time.perf_counter()
             run = part.search(collection, depth)
             seconds = time.perf_counter() - started
             costs.append((part.name, collection.name, len(collection.corpus), round(seconds, 3), stored))
-            values, told = _evaluate(run, part, collection, wanted)
-            parts.append(values)
-            notes += told
+            parts.append(_evaluate(run, collection, wanted))
+    values = pd.concat(parts, ignore_index=True)
     return Experiment(
-        pd.concat(parts, ignore_index=True),
+        values,
         pd.DataFrame(costs, columns=["system", "collection", "documents", "seconds", "stored"]),
         chosen,
         loaded,
@@ -250,7 +249,7 @@ def experiment(
         seed,
         alpha,
         correction,
-        list(dict.fromkeys(notes)),
+        run_notes(values),
         depth,
     )
 
@@ -319,21 +318,11 @@ def _as_list(what: str, given: Any) -> list[Any]:
     return parts
 
 
-def _evaluate(
-    run: pd.DataFrame, part: System, collection: Collection, measures: Sequence[AnyMeasure]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the values, and as sentences what `evaluate` would warn of: a table has them as notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        values = evaluate(run, collection, measures)
-    notes = []
-    for warning in caught:
-        if issubclass(warning.category, QueryWarning):
-            text = str(warning.message).replace("the run", f"the run of {part.name}")
-            notes.append(f"{collection.name}: {text}.")
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return values, notes
+def _evaluate(run: pd.DataFrame, collection: Collection, measures: Sequence[AnyMeasure]) -> pd.DataFrame:
+    """Return the values without a warning of queries that score 0: tables note them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QueryWarning)
+        return evaluate(run, collection, measures)
 
 
 def _student(differences: np.ndarray, level: float) -> tuple[float, float]:

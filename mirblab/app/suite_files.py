@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
@@ -25,7 +26,7 @@ from mirblab.encoders import summary
 from mirblab.evaluation import imported, measures
 from mirblab.retrieval import systems
 from mirblab.retrieval.systems import System
-from mirblab.sources import catalogue
+from mirblab.sources import catalogue, mini
 
 EVERY = "*"
 _KINDS = {
@@ -282,17 +283,21 @@ class Outputs:
     """The folder for a notebook's tables and figures, and the provenance of everything in it.
 
     *by_hand*: the parameters of a run by hand, None in a batch; they are recorded with the first output. *others*: the
-    makers of imported systems by name; tables and figures mark these systems and name their makers.
+    makers of imported systems by name; tables and figures mark these systems and name their makers. *stand_ins*: what
+    each bundled collection was written after, in a paper's suite; tables and figures that name one say so.
     """
 
     folder: Path
     provenance: dict[str, Any]
     by_hand: dict[str, Any] | None
     others: Mapping[str, str]
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
 
     def figure(self, axes: Any, name: str, *, caption: str, alt: str, table: pd.DataFrame | None = None) -> Any:
         """Save a figure as PDF, PNG and SVG with its numbers and provenance, and return it for display."""
         self._begin()
+        titles = (panel.get_title("left") for panel in figure_of(axes).axes)
+        caption = " ".join([caption, *self._stand_in_notes([caption, *titles])])
         if self.others:
             caption, alt = result_tables.mark_figure_origins(figure_of(axes), caption, alt, self.others)
         return figures.save_figure(
@@ -302,6 +307,9 @@ class Outputs:
     def table(self, table: result_tables.Table, name: str) -> result_tables.Table:
         """Save a table as TeX, Markdown and CSV with its provenance, and return it for display."""
         self._begin()
+        names = [*table.frame.index, *table.frame.columns, *table.frame.to_numpy().flat]
+        texts = [table.caption, *table.notes, *(str(name) for name in names if isinstance(name, (str, tuple)))]
+        table = replace(table, notes=[*table.notes, *self._stand_in_notes(texts)])
         table = result_tables.mark_table_origins(table, self.others)
         table.save(self.folder, name, self.provenance)
         return table
@@ -312,6 +320,15 @@ class Outputs:
         # Where the notebook is opened: a batch keeps the executed one among the figures.
         notebook = paths.figures() / "_executed" / self.provenance["suite"] if in_batch else Path.cwd()
         return pages.page_frame(path, title, Path(os.path.relpath(path, notebook)).as_posix())
+
+    def _stand_in_notes(self, texts: Iterable[str]) -> list[str]:
+        """Return a note on the bundled collections that *texts* name, no note where they name none."""
+        text = "\n".join(texts)
+        named = [f"{name} ({after})" for name, after in self.stand_ins.items()
+                 if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]  # fmt: skip
+        verb, whose = ("were", "their") if len(named) > 1 else ("was", "its")
+        note = f"{' and '.join(named)} {verb} written for mirblab: {whose} values cannot be compared with published ones."
+        return [note] if named else []
 
     def _begin(self) -> None:
         if self.by_hand is not None:
@@ -355,16 +372,25 @@ def output(
     if runs:
         provenance["runs"] = [run.attrs for run in runs]
         names["runs"] = [str(run.attrs.get("system")) for run in runs]
-    others = _origins(collections, systems, runs)
+    others, stand_ins = _origins(collections, systems, runs), _stand_ins(suite, collections)
     defaults, given = hand_runs.current_parameters()
     if os.environ.get(hand_runs.SUITE_RUN) == json.dumps([suite, notebook, part]):
-        return Outputs(paths.figures() / suite / notebook / part, provenance, None, others)
+        return Outputs(paths.figures() / suite / notebook / part, provenance, None, others, stand_ins)
     by_hand = defaults | given or {"suite": suite, "part": part, **names, **parameters}
     by_hand = json.loads(json.dumps(by_hand, default=str))  # as its record will have it
     folder = hand_runs.hand_run_folder(notebook, by_hand, hand_runs.notebook_defaults(notebook) or defaults)
     if hand_runs.is_notebook():
         print(f"Tables and figures of this run: {folder} (listed by: mirblab figures)")
-    return Outputs(folder, provenance, by_hand, others)
+    return Outputs(folder, provenance, by_hand, others, stand_ins)
+
+
+def _stand_ins(suite: str, collections: Sequence[Collection]) -> dict[str, str]:
+    """Return what each bundled collection was written after, where *suite* is that of a paper."""
+    if not (suites_folder() / f"{suite}.toml").is_file() or "paper" not in read_suite_file(suite):
+        return {}
+    bundled = [collection for collection in collections if collection.name in mini.COLLECTIONS]
+    found = {collection.name: re.search(r"\((after .*)\)", collection.card.title) for collection in bundled}
+    return {name: after[1] for name, after in found.items() if after}
 
 
 def _origins(

@@ -7,7 +7,7 @@ import functools
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -202,6 +202,27 @@ def system_style(system: str) -> tuple[str, str]:
     name = str(system).lower()
     place = _KNOWN.index(name) if name in _KNOWN else zlib.crc32(name.encode())
     return PALETTE[place % len(PALETTE)], _OWN_MARKERS.get(name, _MARKERS[place % len(_MARKERS)])
+
+
+def figure_styles(names: Iterable[object]) -> dict[str, tuple[str, str]]:
+    """Return the colour and marker of each system of one figure; no two share a colour as long as there are enough.
+
+    They are those of `system_style`. Where two systems have the same colour, the one that mirblab has known longer, or
+    that is named first, keeps it, and the other takes the next colour of the palette that no system of the figure has.
+
+    >>> figure_styles(["bm25", "minilm", "structure+minilm+bm25"])["structure+minilm+bm25"] == (PALETTE[2], "D")
+    True
+    """
+    ages = {name: place for place, name in enumerate(_KNOWN)}
+    ordered = sorted(dict.fromkeys(map(str, names)), key=lambda name: ages.get(name.lower(), len(_KNOWN)))
+    styles, taken = {name: system_style(name) for name in ordered}, dict[str, str]()
+    for name, (colour, _) in styles.items():
+        taken.setdefault(colour, name)
+    free = [colour for colour in PALETTE if colour not in taken]
+    for name, (colour, marker) in list(styles.items()):
+        if taken[colour] != name and free:
+            styles[name] = free.pop(0), marker
+    return styles
 
 
 def figure_html(png: bytes, dpi: int, alt: str, caption: str, table: pd.DataFrame | None, rest: str) -> HTML:

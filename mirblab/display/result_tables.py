@@ -273,18 +273,30 @@ def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
     only = [str(name) for name in chosen.collection.unique() if str(name) not in counts.index]
     parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in counts.items())}."] if len(counts) else []
     shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
-    noted = _noted_systems(values[values.measure.isin(shown)])
-    system_notes = [f"{', '.join(systems)} on {where}: {note}." for (where, note), systems in noted.items()]
+    system_notes = run_notes(values[values.measure.isin(shown)])
     return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *system_notes]
 
 
-def _noted_systems(values: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
+def run_notes(values: pd.DataFrame) -> list[str]:
+    """Return the notes of *values*, each with its collection, and with its systems where it is not of all.
+
+    >>> values = pd.DataFrame({"system": ["a", "b"], "collection": "c", "note": ["1 of 9 queries is missing", ""]})
+    >>> run_notes(values), run_notes(values[:1])
+    (['a on c: 1 of 9 queries is missing.'], ['a on c: 1 of 9 queries is missing.'])
+    """
     noted: dict[tuple[str, str], list[str]] = {}
-    if "note" in values:
-        rows = values[["system", "collection", "note"]].drop_duplicates().dropna().astype("str")
-        for system, collection, note in rows[rows.note != ""].to_numpy().tolist():
-            noted.setdefault((collection, note), []).append(system)
-    return noted
+    if "note" not in values:
+        return []
+    rows = values[["system", "collection", "note"]].drop_duplicates().astype({"system": "str", "collection": "str"})
+    every = rows.groupby("collection", sort=False).system.agg(set)
+    for system, collection, texts in rows[rows.note.fillna("") != ""].to_numpy().tolist():
+        for text in texts.split("; "):
+            names = noted.setdefault((collection, text), [])
+            names += [system] if system not in names else []
+    return [
+        f"{where}: {text}." if len(every[where]) == len(names) > 1 else f"{', '.join(names)} on {where}: {text}."
+        for (where, text), names in noted.items()
+    ]
 
 
 def _judged_names(known: Sequence[str], prime: str) -> list[str]:

@@ -101,8 +101,8 @@ def evaluate(
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
     named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning. `attrs["not_judged"]` counts
     the queries of the run that the qrels lack; they have no row. The run's attrs `origin` and `note` become columns for
-    tables to show; a `remainder` is noted with measures that use all documents. MirblabError for broken tables and
-    unknown measures.
+    tables to show; a `remainder` is noted with measures that use all documents, and what the QueryWarning says with
+    all. MirblabError for broken tables and unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -115,10 +115,10 @@ def evaluate(
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
-    notes = [_measure_note(measure, run) for measure in parsed]
+    zero = _note_zero_queries(values, judged, parsed)
+    notes = ["; ".join(filter(None, [_measure_note(measure, run), *zero])) for measure in parsed]
     if any(notes):
         values["note"] = np.repeat(notes, len(judged.returned))
-    _note_zero_queries(values, judged, parsed)
     return values
 
 
@@ -587,7 +587,8 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
     return pd.DataFrame(columns)
 
 
-def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> None:
+def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> list[str]:
+    """Return what is said of the queries that score 0 by their run or judgements; warn of it, and put it into attrs."""
     ids, judgements = judged.judgements.query_ids, judged.judgements
     level = judged.relevant_from if any(measure.is_binary for measure in measures) else 1
     missing = ids[judged.returned == 0].tolist()
@@ -598,14 +599,15 @@ def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list
         "not_judged": judged.n_not_judged,
         "relevant_from": judged.relevant_from,
     }
-    bare_as = f"no document of relevance {level} or more"
+    bare_as, texts = f"no document of relevance {level} or more", []
     for names, one, several in ((missing, "is not in the run", "are not in the run"),
                                 (bare, f"has {bare_as}", f"have {bare_as}")):  # fmt: skip
         if names:
             shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
             what = f"queries {several} and score" if len(names) > 1 else f"queries {one} and scores"
-            text = f"{len(names):,} of {len(ids):,} {what} 0: {shown}"
-            warnings.warn(text, QueryWarning, stacklevel=3)
+            texts.append(f"{len(names):,} of {len(ids):,} {what} 0: {shown}")
+            warnings.warn(texts[-1], QueryWarning, stacklevel=3)
+    return texts
 
 
 def _parse_graded(name: str) -> tuple[str, int | None]:

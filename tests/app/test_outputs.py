@@ -115,3 +115,15 @@ def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatc
     assert run.state({}) == "data and code unchanged"
     (tmp_path / "mine.csv").write_text("a,c\n", encoding="utf-8")
     assert run.state({}) == "data or code changed since"
+
+
+def test_in_a_papers_suite_a_bundled_collection_is_said_to_be_no_published_one():
+    """Below a table and a figure that name it, in no other, and not in the suite of the bundled data."""
+    c, note = catalogue.load("mini-qa"), "mini-qa (after ARQMath task 1) was written for mirblab: its values cannot be"
+    about, other = (result_tables.table(pd.DataFrame({"n": [1]}, index=[name])) for name in ("mini-qa", "mini-qa-2"))
+    out = output("20_formula_retrieval", "zhong", collections=[c])
+    assert out.table(about, "about").notes[0].startswith(note) and out.table(other, "other").notes == []
+    table = pd.DataFrame({"name": ["a"], "count": [1]})
+    drawn = out.figure(plots.bars(table), "drawn", caption="Counts of mini-qa.", alt="A bar.", table=table)
+    assert note in drawn.data
+    assert output("20_formula_retrieval", "mini", collections=[c]).table(about, "about").notes == []

@@ -168,6 +168,18 @@ def test_a_system_looks_the_same_everywhere() -> None:
     assert plots.means(INTERVALS).lines[0].get_color() == figures.system_style("bm25")[0]
 
 
+def test_two_systems_of_one_figure_have_different_colours() -> None:
+    """Also those that share a colour elsewhere: the longer known one keeps it; with too many systems colours recur."""
+    alike = ["structure+minilm+bm25", "minilm", "mixed", "bm25"]
+    styles = figures.figure_styles(alike)
+    assert len({figures.system_style(name)[0] for name in alike}) == 2 < len({colour for colour, _ in styles.values()})
+    assert len({colour for colour, _ in styles.values()}) == len(alike)
+    assert styles["minilm"] == figures.system_style("minilm") and styles["bm25"] == figures.system_style("bm25")
+    assert len(set(figures.figure_styles(figures._KNOWN).values())) == len(figures._KNOWN)
+    ax = plots.differences(pd.DataFrame({"approach0+minilm": [0.9, 0.1], "approach0": [0.4, 0.3]}))
+    assert len({to_rgb(patch.get_facecolor()) for patch in ax.patches}) == 2
+
+
 def test_colours_stand_out_from_white() -> None:
     """No yellow: every colour has a contrast of at least 2 to the ground (WCAG's formula)."""
 

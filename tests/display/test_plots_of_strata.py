@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
-from mirblab.display.figures import system_style
+from mirblab.display.figures import figure_styles
 from mirblab.display.plots.results import strata
 
 NAMES = ["kind", "label", "measure", "system", "mean", "low", "high", "n_queries"]
@@ -26,12 +26,12 @@ def table(*systems: str) -> pd.DataFrame:
 
 
 def test_every_system_has_a_panel_with_the_same_axis():
-    """From 0 to a little above the longest interval of all; its colour is that of every figure."""
+    """From 0 to a little above the longest interval of all; no two systems share a colour."""
     axes = strata(table("bm25", "minilm", "other"))
     assert [ax.get_title("left") for ax in axes] == ["bm25", "minilm", "other"]
     assert len({ax.get_ylim() for ax in axes}) == 1 and axes[0].get_ylim() == pytest.approx((0, 0.35 * 1.06))
     colours = [matplotlib.colors.to_hex(ax.patches[0].get_facecolor()).upper() for ax in axes]
-    assert colours == [system_style(name)[0].upper() for name in ("bm25", "minilm", "other")]
+    assert colours == [figure_styles(["bm25", "minilm", "other"])[name][0] for name in ("bm25", "minilm", "other")]
     assert [ax.get_ylabel() for ax in axes] == ["AP', 0 to 1 (axis: 0 to 0.371),\nhigher is better", "", ""]
 
 

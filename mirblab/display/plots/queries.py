@@ -15,10 +15,10 @@ from mirblab.display.figures import (
     NEW_AXES,
     PALETTE,
     draw_styled,
+    figure_styles,
     legend_beside,
     require_columns,
     shorten_label,
-    system_style,
     value_axis_label,
 )
 from mirblab.formula.in_text import split_at_formulas
@@ -75,10 +75,11 @@ def value_scatter(
     gain = dots.y - dots.x
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+    styles = figure_styles(names)
     for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):
         if part.any():
             ax.scatter(dots.x[part], dots.y[part], s=area[part], marker=marker, alpha=0.75, linewidths=0, zorder=2,
-                       clip_on=False, color=system_style(name)[0] if name else GREY,
+                       clip_on=False, color=styles[name][0] if name else GREY,
                        label=f"{name} better" if name else "equal")  # fmt: skip
     better, worse = (int(dots["count"][part].sum()) for part in (gain > 0, gain < 0))
     ax.set_title(
@@ -239,9 +240,10 @@ def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> A
         color=GREY,
         linewidth=1.4,
     )
-    for side in ("loser", "winner"):
-        name = str(table.attrs.get(side, side))
-        colour, marker = system_style(name)
+    sides = {side: str(table.attrs.get(side, side)) for side in ("loser", "winner")}
+    styles = figure_styles(sides.values())
+    for side, name in sides.items():
+        colour, marker = styles[name]
         ground = colour if side == "winner" else "white"
         ax.plot(shown[side], places, linestyle="none", marker=marker, markersize=6.5, color=colour, label=name,
                 markerfacecolor=ground, markeredgewidth=1.6, clip_on=False)  # fmt: skip
@@ -352,8 +354,9 @@ def fusion_contributions(table: pd.DataFrame, *, ax: Axes = NEW_AXES, relevant_f
     ax.vlines(places, shown.min(axis=1), shown.max(axis=1), color="#C8C8C8", linewidth=1.2, zorder=1)
     ax.axhspan(floor, absent * 1.5, color="#EFEFEF", zorder=0, linewidth=0)
     step = min(0.2, 0.6 / len(names))
+    styles = figure_styles(names)
     for number, name in enumerate(names):
-        colour, marker = system_style(name)[0], _MARKERS[number % len(_MARKERS)]
+        colour, marker = styles[name][0], _MARKERS[number % len(_MARKERS)]
         across = places + step * (number - (len(names) - 1) / 2)
         for kind, (is_filled, size) in _CONTRIBUTION_STYLES.items():
             ax.plot(across[kinds == kind], shown[kinds == kind, number], linestyle="none", color=colour, marker=marker,
@@ -386,8 +389,9 @@ def _contribution_legend(ax: Axes, names: list[str], kinds: np.ndarray) -> None:
     from matplotlib.lines import Line2D
 
     keys = []
+    styles = figure_styles(names)
     for number, name in enumerate(names):
-        colour, marker = system_style(name)[0], _MARKERS[number % len(_MARKERS)]
+        colour, marker = styles[name][0], _MARKERS[number % len(_MARKERS)]
         keys.append(
             Line2D([], [], marker=marker, linestyle="none", markersize=8, color=colour, label=f"rank in {name}")
         )

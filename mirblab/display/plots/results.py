@@ -16,6 +16,7 @@ from mirblab.display.figures import (
     PALETTE,
     draw_styled,
     figure_style,
+    figure_styles,
     legend_beside,
     panel_axes,
     require_columns,
@@ -141,8 +142,9 @@ def differences(
     require_columns(table, *names)
     gains = np.sort(table[names[0]].to_numpy() - table[names[1]].to_numpy())[::-1]
     edges = np.arange(len(gains) + 1) + 0.5
+    styles = figure_styles(names)
     for name, part in zip(names, (np.maximum(gains, 0), np.minimum(gains, 0)), strict=True):
-        ax.stairs(part, edges, fill=True, color=system_style(name)[0], label=f"{name} better")
+        ax.stairs(part, edges, fill=True, color=styles[name][0], label=f"{name} better")
     ax.axhline(0, color=GREY, linewidth=0.8)
     better, worse = (gains > 0).sum(), (gains < 0).sum()
     ax.set_title(
@@ -365,12 +367,13 @@ def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None)
     """
     require_columns(table, "collection", "system", "score", "n", "share", "low", "high")
     panels, lines = _panels(table, "collection", ax, 3.4, True), dict[str, Any]()
+    styles = figure_styles(table.system)
     with figure_style():
         for panel, rows in panels:
             panel.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=":")
             for name, part in _groups(rows, "system"):
                 few = part[part.n < _FEW_PAIRS]
-                colour, marker = system_style(name)
+                colour, marker = styles[name]
                 ends = np.maximum([part.share - part.low, part.high - part.share], 0)
                 ends[:, part.n < _FEW_PAIRS] = np.nan
                 lines[name] = panel.errorbar(
@@ -412,8 +415,9 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     require_columns(table, "depth", "system", "value")
     lines = {"ceiling": ("--", "ceiling: perfectly ordered"), "first_stage": (":", "without reranking")}
     others = {column: line for column, line in lines.items() if column in table}
+    styles = figure_styles(table.system.unique())
     for system, rows in _groups(table.sort_values("depth"), "system"):
-        colour, marker = system_style(system)
+        colour, marker = styles[system]
         ax.plot(rows.depth, rows.value, color=colour, marker=marker, label=system)
         for column, (dashes, _) in others.items():
             ax.plot(rows.depth, rows[column], color=colour, linestyle=dashes, linewidth=1.2)
@@ -442,13 +446,13 @@ def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     ('set.mm', ['2014-01-01'])
     """
     require_columns(table, "library", "at", "measure", "system_a", "system_b", "difference", "low", "high")
-    panels = _panels(table, "library", ax, 3.4, False)
+    panels, styles = _panels(table, "library", ax, 3.4, False), figure_styles(table.system_a.unique())
     with figure_style():
         for panel, rows in panels:
             days = sorted(rows["at"].unique())
             systems = _groups(rows, "system_a")
             for number, (name, own) in enumerate(systems):
-                colour, marker = system_style(name)
+                colour, marker = styles[name]
                 own = own.sort_values("at")
                 beside = 0.16 * (number - (len(systems) - 1) / 2)  # so that intervals do not cover each other
                 places = np.array([days.index(day) for day in own["at"]]) + beside
@@ -480,15 +484,16 @@ def strata(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> A
     wide = _COLUMNS.get(len(groups), 3)
     axes = panel_axes(ax, len(groups), "systems", wide, (3.7 * min(wide, 2), 2.9))
     top = _axis_end(float(table.high.max())) if len(table) else 1.0
+    styles = figure_styles(name for name, _ in groups)
     for number, (panel, (name, rows)) in enumerate(zip(axes, groups, strict=True)):
-        _strata_panel(rows, ax=panel, name=name, top=top)
+        _strata_panel(rows, ax=panel, name=name, top=top, colour=styles[name][0])
         if ax is None and number % wide:  # the axis is that of the first panel of the row
             panel.set_ylabel("")
     return axes[0] if len(axes) == 1 else axes
 
 
 @draw_styled(lambda table: (3.6, 2.9))
-def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Axes:
+def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float, colour: str) -> Axes:
     require_columns(table, "kind", "label", "measure", "mean", "low", "high", "n_queries")
     if table.measure.nunique() != 1:
         raise MirblabError(f"one measure at a time, found {', '.join(map(str, table.measure.unique()))}")
@@ -496,7 +501,7 @@ def _strata_panel(table: pd.DataFrame, *, ax: Axes, name: str, top: float) -> Ax
     starts = np.cumsum([0.0, *(len(rows) + _GAP for _, rows in kinds)])
     places = [start + np.arange(len(rows)) for start, (_, rows) in zip(starts, kinds, strict=False)]
     for (kind, rows), place in zip(kinds, places, strict=True):
-        ax.bar(place, rows["mean"], width=0.8, color=system_style(name)[0])
+        ax.bar(place, rows["mean"], width=0.8, color=colour)
         ax.vlines(place, rows.low, rows.high, color="black", linewidth=1.2)
         ax.text(place.mean(), top, kind, ha="center", va="bottom", fontsize=8.5, color=GREY)
     labels = [f"{label} ({n:,})" for _, rows in kinds for label, n in zip(rows.label, rows.n_queries, strict=True)]
@@ -519,13 +524,15 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
     [0.5, 0.35]
     """
     require_columns(table, "system", "hidden", "seed", value)
-    import seaborn as sns
-
-    drawn = table.assign(system=table.system.astype(str), hidden=100 * table.hidden)
-    styles = {system: system_style(system) for system in drawn.system.unique()}
-    colours, markers = ({system: style[part] for system, style in styles.items()} for part in (0, 1))
-    sns.lineplot(drawn, x="hidden", y=value, hue="system", palette=colours, style="system", markers=markers,
-                 dashes=False, errorbar=("pi", 100), err_kws={"alpha": 0.15, "linewidth": 0}, ax=ax)  # fmt: skip
+    styles = figure_styles(table.system.unique())
+    for number, (system, rows) in enumerate(_groups(table, "system")):
+        over = rows.groupby(100 * rows.hidden)[value].agg(["mean", "min", "max"])
+        colour, marker = styles[system]
+        # Hollow markers and thinner lines on top show a line that is nearly equal to a later one.
+        width = 3 - 1.8 * number / max(1, len(styles) - 1)
+        ax.plot(over.index, over["mean"], color=colour, marker=marker, markerfacecolor="none", markersize=7,
+                linewidth=width, label=system)  # fmt: skip
+        ax.fill_between(over.index, over["min"], over["max"], color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("judgements hidden, percent")
     if value == "value":
         _end_values(ax, measure)
@@ -556,9 +563,10 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
     require_columns(table, "step", "loss", "smoothed", measure)
     table = table if "system" in table else table.assign(system="")
     axes = panel_axes(ax, 2, "panels", 2, (8.4, 3.2), False)
+    styles = figure_styles(table.system.unique())
     with figure_style():
         for system, rows in _groups(table, "system"):
-            colour, marker = system_style(system) if system else (PALETTE[0], "o")
+            colour, marker = styles[system] if system else (PALETTE[0], "o")
             losses, reached = rows.dropna(subset="loss"), rows.dropna(subset=measure)
             axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.4, markersize=4)
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=system)

@@ -47,7 +47,7 @@ _OTHER_WORDS = {
     "computation": "Calculation", "calculations": "Calculation", "concepts": "Concept", "proofs": "Proof",
     "formulas": "Formula", "formulae": "Formula", "easy": "Low", "hard": "High", "mid": "Medium",
 }  # fmt: skip
-_BY_VALUES, _NONE = "mean value of the systems, in thirds", "no tags"
+_NONE = "no tags"
 
 
 def topic_labels(
@@ -68,7 +68,7 @@ def topic_labels(
     ['derived: cue words']
     """
     given, file_name = (_given(collection, path), Path(path).name) if path is not None else ({}, "")
-    levels = _by_values(collection, values) if values is not None else {}
+    levels, by_values = ({}, "") if values is None else (_by_values(collection, values), _thirds_of(values))
     tags = collection.queries["tags"] if "tags" in collection.queries else [None] * len(collection.queries)
     rows = []
     for query_id, text, query_tags in zip(collection.query_ids, collection.query_texts, tags, strict=True):
@@ -76,7 +76,7 @@ def topic_labels(
         derived = {
             "category": (category(text), "cue words"),
             "dependency": (dependency(text), "share of formulas"),
-            "difficulty": (levels[query_id], _BY_VALUES) if levels else by_tags,
+            "difficulty": (levels[query_id], by_values) if levels else by_tags,
         }
         row = {"collection": collection.name, "query_id": query_id}
         for name, (label, rule) in derived.items():
@@ -105,6 +105,11 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
                            f"'{means.index[means.isna()][0]}'")  # fmt: skip
     thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
     return {str(query_id): TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
+
+
+def _thirds_of(values: pd.DataFrame) -> str:
+    measure, systems = values.measure.iloc[0], values.system.astype(str).unique()
+    return f"{measure} of {systems[0]}, in thirds" if len(systems) == 1 else f"mean {measure} of the systems, in thirds"
 
 
 def category(text: str) -> str:

@@ -189,8 +189,9 @@ def _judged_share(
     names = _judged_names([str(name) for name in values.measure.unique()], primes[0])
     if not names:
         return None, [_NO_JUDGED.format(primes[0])]
+    left_out = [name for name in wanted if "'" in name or name.startswith("Bpref")]
     note = (
-        f"{', '.join(primes)}: unjudged documents are left out; {names[0]} is the share of the first documents that "
+        f"{', '.join(left_out)}: unjudged documents are left out; {names[0]} is the share of the first documents that "
         "are judged."
     )
     if by == "measure":

@@ -50,10 +50,13 @@ def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
 def input_table(names: Iterable[str], query: str, document: str, instruction: str = "") -> pd.DataFrame:
     """Return the exact strings that reach each encoder's tokenizer, in the correct mode and as MIRB published it.
 
-    Columns: encoder, role, correct, mirb ("" where the published code gives the same). No model is loaded.
+    Columns: encoder, role, input_type (what a vendor is told beside the text, "" for none), correct, mirb ("" where the
+    published code gives the same). No model is loaded.
 
     >>> input_table(["e5-mistral-7b-instruct"], "Is it?", "A ring.", "Find it.").correct.tolist()
     ['Instruct: Find it.\\nQuery: Is it?', 'A ring.']
+    >>> input_table(["voyage-3-large"], "Is it?", "A ring.").input_type.tolist()
+    ['query', 'document']
     """
     rows = []
     for name in names:
@@ -62,8 +65,9 @@ def input_table(names: Iterable[str], query: str, document: str, instruction: st
                 encoder(name, compat).strings([text], role, instruction)[0] if compat in _modes(name) else ""
                 for compat in ("", "mirb")
             )
-            rows.append((name, role, right, "" if published == right else published))
-    return pd.DataFrame(rows, columns=["encoder", "role", "correct", "mirb"])
+            kind = registry.read_registry("encoders").get(name, {}).get("input_types", {}).get(role, "")
+            rows.append((name, role, kind, right, "" if published == right else published))
+    return pd.DataFrame(rows, columns=["encoder", "role", "input_type", "correct", "mirb"])
 
 
 def _modes(name: str) -> tuple[str, ...]:

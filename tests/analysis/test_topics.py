@@ -52,7 +52,10 @@ def test_difficulty_by_values_is_in_thirds_and_says_so(collection):
     values = values.assign(query_id=["A.1", "A.1", "A.2", "A.2", "A.3", "A.3"])
     found = topic_labels(collection, values=values)
     assert found.difficulty.tolist() == ["Medium", "Low", "High"]
-    assert found.difficulty_from.unique().tolist() == ["derived: mean value of the systems, in thirds"]
+    assert found.difficulty_from.unique().tolist() == ["derived: mean AP' of the systems, in thirds"]
+    single = topic_labels(collection, values=values[values.system.eq("s") | values.query_id.eq("A.1")][:4].assign(
+        system="s", query_id=["A.1", "A.1", "A.2", "A.3"]))  # fmt: skip
+    assert single.difficulty_from.unique().tolist() == ["derived: AP' of s, in thirds"]
     with pytest.raises(MirblabError, match="1 queries of tiny have no value, such as 'A.3'"):
         topic_labels(collection, values=values[values.query_id != "A.3"])
     with pytest.raises(MirblabError, match="one measure at a time, found AP', RR"):

@@ -72,7 +72,7 @@ def test_a_query_that_is_missing_is_said(tmp_path):
     run = systems.system("bm25").search(c, 20)
     runs.write_run(run[run.query_id != c.query_ids[0]], tmp_path / "less.trec")
     text = printed(compare_runs.compare_runs("bm25", str(tmp_path / "less.trec"), "mini-qa", ["RR"], depth=20))
-    assert f"note: 1 of 204 queries is not in the run and scores 0: '{c.query_ids[0]}'" in text
+    assert f"note: less.trec on mini-qa: 1 of 204 queries is not in the run and scores 0: '{c.query_ids[0]}'" in text
 
 
 @pytest.mark.attacks

@@ -327,9 +327,8 @@ class Outputs:
         named = [f"{name} ({after})" for name, after in self.stand_ins.items()
                  if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)]  # fmt: skip
         verb, whose = ("were", "their") if len(named) > 1 else ("was", "its")
-        note = (
-            f"{' and '.join(named)} {verb} written for mirblab: {whose} values cannot be compared with published ones."
-        )
+        listed = " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
+        note = f"{listed} {verb} written for mirblab: {whose} values cannot be compared with published ones."
         return [note] if named else []
 
     def _begin(self) -> None:

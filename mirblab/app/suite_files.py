@@ -309,7 +309,8 @@ class Outputs:
         self._begin()
         names = [*table.frame.index, *table.frame.columns, *table.frame.to_numpy().flat]
         texts = [table.caption, *table.notes, *(str(name) for name in names if isinstance(name, (str, tuple)))]
-        table = replace(table, notes=[*table.notes, *self._stand_in_notes(texts)])
+        if notes := self._stand_in_notes(texts):
+            table = replace(table, notes=[*table.notes, *notes])
         table = result_tables.mark_table_origins(table, self.others)
         table.save(self.folder, name, self.provenance)
         return table

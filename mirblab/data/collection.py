@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -223,12 +223,25 @@ def from_dataset(dataset: Any, name: str = "") -> Collection:
     documents = ({"_id": doc.doc_id, **_document_fields(doc)} for doc in dataset.docs_iter())
     asked = ({"_id": query.query_id, "text": _query_text(query)} for query in dataset.queries_iter())
     judged = ((each.query_id, each.doc_id, each.relevance) for each in dataset.qrels_iter())
+    return from_rows(documents, asked, judged, {"name": name})
+
+
+def from_rows(
+    corpus: Iterable[Mapping[str, Any]],
+    queries: Iterable[Mapping[str, Any]],
+    judged: Iterable[tuple[str, str, int]],
+    card: Mapping[str, Any],
+) -> Collection:
+    """Return a collection of rows as `beir.write_collection` takes them, checked as a folder is; no file remains.
+
+    *judged* are those of the split test; *card* has at least the name, which stands in errors for the folder.
+    """
     with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
         try:
-            on_disk.write_collection(Path(folder), documents, asked, {"test": judged}, {"name": name})
+            on_disk.write_collection(Path(folder), corpus, queries, {"test": judged}, card)
             return read_splits(Path(folder), ["test"])[0]
         except MirblabError as error:
-            raise MirblabError(str(error).replace(folder, name)) from error
+            raise MirblabError(str(error).replace(folder, str(card["name"]))) from error
 
 
 def _text_fields(record: Any, key: str) -> dict[str, str]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
-from mirblab.data.beir import write_collection
-from mirblab.data.collection import Collection, read_splits
+from mirblab.data.collection import Collection, from_rows
 from mirblab.data.runs import order_run
 from mirblab.formula.metamath.database import Logic
 from mirblab.formula.metamath.proving import LIMIT, Application, Goal, Prover
@@ -40,9 +37,7 @@ def goal_collection(logic: Logic, goals: Sequence[Goal], name: str = "metamath-g
     queries = [{"_id": goal.goal_id, "text": goal.text, "metadata": {"order": goal.order}} for goal in goals]
     judged = [(goal.goal_id, label, 1) for goal in goals for label in sorted(goal.used)]
     card = {"name": name, "task": "premise retrieval", "source": logic.name, "candidates": ["earlier"]}
-    with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
-        write_collection(Path(folder), corpus, queries, {"test": judged}, card)
-        return read_splits(Path(folder), ["test"])[0]
+    return from_rows(corpus, queries, judged, card)
 
 
 class Provability:

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shlex
-import subprocess
 import tempfile
 import tomllib
 from collections import Counter
@@ -80,19 +79,21 @@ def find_commit(repository: Path, at: str) -> tuple[str, str]:
             date.fromisoformat(at)
         except ValueError as error:
             raise MirblabError(f"'{at}' is no day; write it as 2020-01-31") from error
-        found = _git(repository, "rev-list", "-1", "--first-parent", f"--before={at}T00:00:00Z", "HEAD")
+        found = release.run_git(repository, "rev-list", "-1", "--first-parent", f"--before={at}T00:00:00Z", "HEAD")
         if not found:
-            first = _git(repository, "log", "--first-parent", "--reverse", "--format=%cs").partition("\n")[0]
+            first = release.run_git(repository, "log", "--first-parent", "--reverse", "--format=%cs").partition("\n")[0]
             raise MirblabError(f"{repository.name} has no commit before {at}: its history here begins on {first}")
     else:
         try:
-            found = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{at}^{{commit}}")
+            found = release.run_git(
+                repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{at}^{{commit}}"
+            )
         except MirblabError as error:
             raise MirblabError(
                 f"{repository.name} has no commit '{at}'; give a day as 2020-01-31, or a commit, a tag or a branch "
                 "of a clone with its history (a shallow clone has only the newest commit)"
             ) from error
-    return found, _git(repository, "show", "--no-patch", "--format=%cs", found)
+    return found, release.run_git(repository, "show", "--no-patch", "--format=%cs", found)
 
 
 @contextlib.contextmanager
@@ -102,7 +103,7 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Path, str, str]]:
         raise MirblabError("a day or a commit needs the history: give a clone with it, or its URL, with --from")
     path, text = paths.expand_home(origin), str(origin)
     if path.is_dir():
-        _git(path, "rev-parse", "--git-dir")
+        release.run_git(path, "rev-parse", "--git-dir")
         yield path, path.resolve().name.removesuffix(".git"), path.resolve().name
     elif release.is_remote(text):
         with tempfile.TemporaryDirectory(prefix="mirblab-") as name:
@@ -118,7 +119,7 @@ def _build_state(
     """Return the collections of the files of a commit; they are built below *place*."""
     say(f"{name} on {day}, commit {commit[:12]}")
     archive, files = place / f"{commit}.tar", place / commit / name
-    _git(repository, "archive", "--format=tar", f"--output={archive}", commit)
+    release.run_git(repository, "archive", "--format=tar", f"--output={archive}", commit)
     release.unpack(archive, files)
     with contextlib.redirect_stdout(io.StringIO()):  # what is written in the end is counted
         folders = build_source(files, place / commit / "built", **options)
@@ -197,15 +198,3 @@ def _later(before: CollectionRows, after: CollectionRows) -> tuple[CollectionRow
               "train": before.judged.get("train", []) + before.judged.get("test", [])}  # fmt: skip
     n_new = len(queries) + left_out["statements of the period without an answer that was there (no queries)"]
     return CollectionRows(corpus, [*before.queries, *queries], judged, left_out), n_new
-
-
-def _git(repository: Path, *words: str) -> str:
-    """Return what git prints; MirblabError when it is missing or fails."""
-    try:
-        done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, errors="replace")
-    except FileNotFoundError as error:
-        raise MirblabError("git is not installed, and the history of a repository needs it") from error
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MirblabError(f"git {words[0]} failed in {repository}: {last}")
-    return done.stdout.strip()

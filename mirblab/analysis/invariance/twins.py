@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive
-from mirblab.data import beir as on_disk
-from mirblab.data.collection import Collection, read_splits
+from mirblab.data.collection import Collection, from_rows
 from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS, RULES, rewrite_text
 
@@ -143,6 +140,4 @@ def _made_collection(
         "name": f"{collection.name}-{suffix}", "task": collection.card.task, "language": collection.card.language,
         "instruction": collection.card.instruction, "candidates": candidates,
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
-        on_disk.write_collection(Path(folder), corpus, queries, {"test": judged}, card)
-        return read_splits(Path(folder), ["test"])[0]
+    return from_rows(corpus, queries, judged, card)

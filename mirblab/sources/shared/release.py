@@ -312,10 +312,21 @@ def clone(url: str, folder: Path, *, whole: bool = False) -> str:
 def _commit(folder: Path) -> str:
     """Return the commit that is checked out, or "" when git is missing or fails."""
     try:
-        done = subprocess.run(["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True)
-    except FileNotFoundError:
+        return run_git(folder, "rev-parse", "HEAD")
+    except MirblabError:
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def run_git(repository: Path, *words: str) -> str:
+    """Return what git prints; MirblabError when it is missing or fails."""
+    try:
+        done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, errors="replace")
+    except FileNotFoundError as error:
+        raise MirblabError("git is not installed, and the history of a repository needs it") from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise MirblabError(f"git {words[0]} failed in {repository}: {last}")
+    return done.stdout.strip()
 
 
 def _part_files(part: str, names: list[str], where: str) -> list[str]:

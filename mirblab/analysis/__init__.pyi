@@ -61,9 +61,9 @@ from .reranking import describe_reranking as describe_reranking
 from .reranking import rerank_table as rerank_table
 from .reranking import reranking_changes as reranking_changes
 from .reranking import reranking_factors as reranking_factors
-from .searching.similarity import calibrate_pairs as calibrate_pairs
-from .searching.similarity import judged_pairs as judged_pairs
-from .searching.similarity import precision_of_pairs as precision_of_pairs
+from .searching.similar_statements import calibrate_pairs as calibrate_pairs
+from .searching.similar_statements import judged_pairs as judged_pairs
+from .searching.similar_statements import precision_of_pairs as precision_of_pairs
 from .topics import TOPIC_LABELS as TOPIC_LABELS
 from .topics import topic_labels as topic_labels
 from .unjudged import hide_judgements as hide_judgements

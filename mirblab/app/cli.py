@@ -300,7 +300,7 @@ def similar(
     out: Annotated[Path | None, typer.Option(help="A CSV file for the pairs with their whole texts.")] = None,
 ) -> None:
     """Print the pairs of statements that probably say the same, best first."""
-    from mirblab.analysis.searching.similarity import similar as find_similar
+    from mirblab.analysis.searching.similar_statements import similar as find_similar
     from mirblab.app import console
 
     console.print_pairs(find_similar(left, right, by, n=n, copies=copies, queries=queries), out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirblab.analysis.searching.free_text import DEFAULT_SYSTEM
 from mirblab.analysis.searching.free_text import search as search_collection
-from mirblab.analysis.searching.similarity import similar as find_similar
+from mirblab.analysis.searching.similar_statements import similar as find_similar
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import say
 from mirblab.display.table_formats import Table

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.analysis.searching.similarity import (
+from mirblab.analysis.searching.similar_statements import (
     OtherSideRule,
     Statements,
     calibrate_pairs,

@@ -107,7 +107,9 @@ class Experiment:
     def to_pyterrier(self, collection: str = "") -> dict[str, pd.DataFrame]:
         """Return the run of each system on one *collection* (the first) as PyTerrier has it, read from the store.
 
-        Columns: qid, query, docno, score, rank (from 0). The key `qrels` has qid, docno, label.
+        Columns: qid, query, docno, score, rank (from 0). The key `qrels` has qid, docno, label, with all grades: where
+        the collection counts grades from 2 as relevant (`card.relevant_from`), PyTerrier is to be told, as by
+        `RR(rel=2)`.
         """
         names = [part.name for part in self.collections]
         check_known("collection", [collection] if collection else [], names)

@@ -691,10 +691,13 @@ def _sentence(rows: pd.DataFrame) -> str:
         is_alone = column != "p" and "(1 comparison)" in str(row.get("family"))
         corrected = "" if is_alone else f" {corrected}"
         p = "p < 0.001" if row[column] < 0.001 else f"p = {row[column]:.3f}"
-        return (
-            f"{a} has a {order} {measure} than {b}, by {abs(row.difference):.3f} on average; the difference is "
-            f"{sign}significant ({p}{corrected})."
+        size = f"{abs(row.difference):.3f}"
+        means = (
+            f"{a} and {b} have the same {measure} on average to three digits"
+            if float(size) == 0
+            else f"{a} has a {order} {measure} than {b}, by {size} on average"
         )
+        return f"{means}; the difference is {sign}significant ({p}{corrected})."
     higher = (rows.significant & (rows.difference > 0)).sum()
     lower = (rows.significant & (rows.difference < 0)).sum()
     return (

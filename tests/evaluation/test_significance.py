@@ -429,6 +429,10 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     ]
     same = significance.compare(table({"x": far["x"], "y": far["x"]}), "nDCG@10", baseline="x")
     assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average."]
+    tiny = significance.describe_comparison(unclear.assign(difference=-0.0004))
+    assert tiny == [
+        "y and x have the same nDCG@10 on average to three digits; the difference is not significant (p = 1.000)."
+    ]
     several = pd.concat([one, unclear.assign(collection="d"), same.assign(collection="e")])
     assert significance.describe_comparison(several) == [
         "y has a significantly higher nDCG@10 than x on 0 of 3 collections, and a significantly lower one on 1."

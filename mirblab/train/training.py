@@ -154,9 +154,9 @@ def starting_model(name: str | Recipe) -> str:
 def training_log(name: str) -> pd.DataFrame:
     """Return the log of the training of the model called *name*: a row per step and one per evaluation.
 
-    Columns: step, loss, learning_rate, seconds, pairs_per_second, smoothed (mean loss of the last fifth of the steps,
-    at most 20; how many is `attrs["window"]`), and one for each measure, NaN where a row has no value. Raises
-    FileNotFoundError for a model that was never trained.
+    Columns: step, loss, learning_rate, seconds, pairs_per_second, smoothed (mean loss of the steps around this one: a
+    fifth of all, at most 20; how many is `attrs["window"]`), and one for each measure, NaN where a row has no value.
+    Raises FileNotFoundError for a model that was never trained.
 
     >>> training_log("never-trained")
     Traceback (most recent call last):
@@ -165,7 +165,7 @@ def training_log(name: str) -> pd.DataFrame:
     table = loop.read_log(workshop_folder(name))
     losses = table.loss.dropna()
     width = min(20, max(1, len(losses) // 5))
-    table = table.assign(smoothed=losses.rolling(width, min_periods=1).mean())
+    table = table.assign(smoothed=losses.rolling(width, min_periods=1, center=True).mean())
     table.attrs["window"] = width
     return table
 

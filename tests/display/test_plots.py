@@ -142,6 +142,9 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     assert len(plots.depth_curve(DEPTHS[["depth", "system", "value"]]).lines) == 1
     ax = plots.depth_curve(pd.DataFrame({"depth": [10, 100], "system": "s", "value": [0.8, 0.9]}), measure="RR")
     assert ax.get_ylim()[0] == 0.8 and "(axis: 0.8 to 1)" in ax.get_ylabel()
+    starts = {0.49: 0, 0.707: 0.7, 1.0: 0.9}
+    tables = {low: pd.DataFrame({"depth": [10, 100], "system": "s", "value": [low, 1.0]}) for low in starts}
+    assert {low: plots.depth_curve(table).get_ylim()[0] for low, table in tables.items()} == starts
 
 
 def test_p_values_fill_the_upper_triangle() -> None:
@@ -285,6 +288,8 @@ def test_effects_are_filled_where_significant():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["significant", "not significant"]
     assert len({ax.get_xlim() for ax in figure.axes}) == 1
     dots = [line for line in plots.effects(EFFECTS)[0].lines if line.get_marker() == "o"]
+    low, high = figure.axes[0].get_xlim()
+    assert sum(low <= tick <= high for tick in figure.axes[0].get_xticks()) >= 3
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True]
     assert [dot.get_xdata()[0] for dot in dots] == [-0.2, 0.05]
 

@@ -114,7 +114,7 @@ def test_matched_nodes_have_another_ground_and_a_thicker_border():
 def test_a_column_text_replaces_the_labels():
     """And a long text is cut."""
     nodes = table("[V!x[V!y]]").assign(text=["first", "a text that is much too long"])
-    assert {text.get_text() for text in plots_trees.tree(nodes).texts} == {"first", "a text that i…", "n"}
+    assert {text.get_text() for text in plots_trees.tree(nodes).texts} == {"first", "a text that is much…", "n"}
 
 
 def test_letters_that_the_font_lacks_are_replaced(recwarn: pytest.WarningsRecorder):

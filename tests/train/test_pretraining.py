@@ -221,6 +221,8 @@ def test_it_learns_and_is_an_encoder(home: Path) -> None:
     assert log.loss.iloc[-6:].mean() < log.loss.dropna().iloc[:6].mean()
     assert log.perplexity.dropna().iloc[-1] < log.perplexity.dropna().iloc[0]
     assert {"masked right", "next right"} <= set(log.columns)
+    losses, width = log.loss.dropna(), log.attrs["window"]
+    assert log.smoothed[losses.index[width // 2]] == pytest.approx(losses.iloc[:width].mean())
 
     def stop(_: Any, step: int) -> dict[str, float]:
         if step == 20:

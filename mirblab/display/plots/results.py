@@ -37,6 +37,7 @@ _FEATURE_LETTERS = 64
 
 _GAP = 0.9  # between two groups of bars, whose width is 0.8
 _TITLE = 27  # characters on a line
+_STEPS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)  # between ticks: enough for three or four on each axis
 _COLUMNS = {1: 1, 2: 2, 3: 3, 4: 2}  # panels side by side; three where there are more
 
 
@@ -253,7 +254,7 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             ends = table.loc[table.measure == rows.measure.iloc[0], ["low", "high"]]
             low, high = min(float(ends.low.min()), -0.01), max(float(ends.high.max()), 0.01)
             panel.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
-            panel.locator_params(axis="x", nbins=4)
+            panel.locator_params(axis="x", nbins=3, min_n_ticks=3, steps=_STEPS)
             panel.set_xlabel(f"{fill(f'change of {rows.measure.iloc[0]},', _LETTERS)}\n−1 to 1, right of 0: better")
         drawn = [panel for panel, _ in panels]
         if ax is None:
@@ -545,8 +546,9 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
 
 
 def _end_values(ax: Axes, measure: str) -> None:
-    """Let a vertical axis of values begin at 0, or at 0.8 where no value is lower, and label it with its ends."""
-    start, end = 0.8 if 0.8 <= ax.dataLim.y0 <= 1 else 0, _axis_end(ax.dataLim.y1)
+    """Let a vertical axis begin at 0, or at a tenth below all values where these are 0.5 or more; label its ends."""
+    lowest, end = ax.dataLim.y0, _axis_end(ax.dataLim.y1)
+    start = min(np.floor(10 * lowest + 1e-9) / 10, 0.9) if 0.5 <= lowest <= 1 else 0
     ax.set_ylim(start, 1.0 + 0.02 * (1 - start) if end == 1 else end)
     ax.set_ylabel(fill(value_axis_label(measure, start, end), _LETTERS + 12))
 
@@ -570,9 +572,9 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
         for system, rows in _groups(table, "system"):
             colour, marker = styles[system] if system else (PALETTE[0], "o")
             losses, reached = rows.dropna(subset="loss"), rows.dropna(subset=measure)
-            axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.4, markersize=4)
+            axes[0].plot(losses.step, losses.loss, ".", color=colour, alpha=0.4, markersize=4, clip_on=False)
             axes[0].plot(losses.step, losses.smoothed, color=colour, label=system)
-            axes[1].plot(reached.step, reached[measure], color=colour, marker=marker, label=system)
+            axes[1].plot(reached.step, reached[measure], color=colour, marker=marker, label=system, clip_on=False)
         axes[0].set_ylabel("loss (dots: single steps),\nlower is better")
         axes[1].set_ylabel(fill(value_axis_label(f"held-out {measure}"), 26))
         for panel in axes:

@@ -76,7 +76,7 @@ class Layout:
 
 WIDEST = 15.0  # what fits a page, in the unit of a layout: the height of a symbol and the gap below it
 _UNIT = 0.49  # inches
-_LONGEST = 14  # characters of a label
+_LONGEST = 20  # characters of a label
 MOST = 300  # nodes
 _SIGNS = {
     "O!divide": "—", "O!root": "√", "U!times": "×", "U!plus": "+", "U!eq": "=", "O!minus": "−", "O!sum": "∑",

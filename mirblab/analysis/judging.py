@@ -235,7 +235,8 @@ class Judging:
         frame = pd.DataFrame.from_dict(rows, "index", columns=["documents", "same", "kappa", "alpha"])
         caption = f"Agreement of judges on {self.original.name}."
         notes = [
-            "same: the percentage of documents that got one grade; kappa: Cohen's; alpha: Krippendorff's, ordinal."
+            "same: the percentage of documents with the same grade; kappa: Cohen's; alpha: Krippendorff's, ordinal; "
+            "both are below 0 where judges agree less than by chance."
         ]
         formats = {"same": ".1f", "kappa": ".3f", "alpha": ".3f"}
         return table(frame.astype({"documents": "int64"}), caption, notes=notes, formats=formats)
@@ -264,7 +265,12 @@ class Judging:
             names = [name for name in orders["before"].columns if not name.startswith("Judged")]
             notes.append(f"The order of the systems by {', '.join(names)} stays the same.")
         n_new = len(self.qrels(judges))
-        caption = f"Means on {self.original.name} before and after {n_new:,} judgements."
+        names = list(judges) if judges is not None else [str(name) for name in self.judgements.judge.unique()]
+        median = ", and of several grades of a document the lower median counts" if len(names) > 1 else ""
+        caption = (
+            f"Means on {self.original.name} before and after judgements of {n_new:,} documents by "
+            f"{' and '.join(names)}; they replace those of the collection{median}."
+        )
         return table(frame.reset_index("measure"), caption, notes=notes, digits=3)
 
     def _means(self, collection: Collection, wanted: list[AnyMeasure]) -> pd.Series:

@@ -132,14 +132,14 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     >>> row = {"depth": 5, "better": 2, "worse": 9}
     >>> rows = [row | {"weight": 1.0, "change": -0.1, "p": 0.001}, row | {"weight": 0.3, "change": 0.02, "p": 0.3}]
     >>> describe_reranking(pd.DataFrame(rows))[0]
-    'Reranking lowers the value significantly in 1 of 2 settings and raises it significantly in 0 (Holm, p < 0.05).'
+    'Reranking lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm, p < 0.05).'
     """
     p = significance.holm(effects.p)
     lower, higher = (p < alpha) & (effects.change < 0), (p < alpha) & (effects.change > 0)
     over = f" of {', '.join(map(str, effects.system.unique()))}" if "system" in effects else ""
     when = (
-        f"Reranking{over} lowers the value significantly in {int(lower.sum())} of {len(effects)} settings and raises "
-        f"it significantly in {int(higher.sum())} (Holm, p < {alpha:g})."
+        f"Reranking{over} lowers the value significantly in {int(lower.sum()) or 'none'} of {len(effects)} settings "
+        f"and raises it significantly in {int(higher.sum()) or 'none'} (Holm, p < {alpha:g})."
     )
     parts = effects.assign(change=100 * effects.change)
     by_depth = parts.groupby("depth").change.mean()

@@ -97,9 +97,8 @@ def main_table(
     equal = equal_queries(values, [name for name in wanted if not _is_share(name)])
     cells = {column: _cell(column, wanted[0], str(values.collection.iloc[0]), by) for column in frame.columns}
     unmarked = [column for column, (_, name) in cells.items() if _is_share(name)]
-    shown = Table(
-        frame, caption or _caption(wanted, values, percent), notes + _equal_notes(equal), digits, is_grid=True
-    )
+    notes += _equal_notes(equal, n_averages > 0)
+    shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
     unclear = [column for column in cells if cells[column] in equal]
     # Where a measure tells no system from another on most collections, it does not on average.
@@ -156,13 +155,14 @@ def equal_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[s
     return {(str(key[0]), str(key[1])): (int(n), int(of)) for key, n, of in chosen_rows.itertuples()}
 
 
-def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]]) -> list[str]:
+def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]], averaged: bool) -> list[str]:
     places: dict[str, list[str]] = {}
     for (collection, measure), (n, of) in equal.items():
         places.setdefault(measure, []).append(f"{'all' if n == of else f'{n:,} of'} {of:,} queries of {collection}")
+    also = ", nor in an average over mostly such collections" if averaged else ""
     why = " Where few documents per query are judged, leaving out the others makes most rankings equal."
     return [
-        f"All systems have the same {measure} on {', '.join(where)}, so no best one is marked there."
+        f"All systems have the same {measure} on {', '.join(where)}, so no best one is marked there{also}."
         f"{why if chr(39) in measure else ''}"
         for measure, where in places.items()
     ]

@@ -701,8 +701,8 @@ def _sentence(rows: pd.DataFrame) -> str:
     higher = (rows.significant & (rows.difference > 0)).sum()
     lower = (rows.significant & (rows.difference < 0)).sum()
     return (
-        f"{a} has a significantly higher {measure} than {b} on {higher} of {len(rows)} collections, and a "
-        f"significantly lower one on {lower}."
+        f"{a} has a significantly higher {measure} than {b} on {higher or 'none'} of {len(rows)} collections, "
+        f"and a significantly lower one on {lower or 'none'}."
     )
 
 

@@ -97,7 +97,7 @@ def test_the_verdict_counts_what_is_significant_after_holm():
         row | {"weight": 0.3, "change": 0.02, "p": 0.5, "depth": 10},
     ]
     when, why, by_weight = describe_reranking(pd.DataFrame(rows))
-    assert "significantly in 1 of 3 settings and raises it significantly in 0" in when
+    assert "significantly in 1 of 3 settings and raises it significantly in none" in when
     assert (
         "-15.0 points at depth 5 and +2.0 at depth 10; of the pairs of a query and a setting, 3 gain and 6 lose" in why
     )

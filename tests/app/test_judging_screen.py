@@ -92,7 +92,7 @@ def test_the_terminal_takes_grades_and_goes_on() -> None:
     done = CliRunner().invoke(app, command, input="3\nq\n")
     assert "Document 3 (2 of" in done.output and "\n3 of" in done.output
     done = CliRunner().invoke(app, [*command, "--agreement"])
-    assert "Means on mini-qa before and after 3 judgements." in done.output and "=== Query" not in done.output
+    assert "before and after judgements of 3 documents by anna;" in done.output and "=== Query" not in done.output
 
 
 def test_a_terminal_that_is_killed_has_stored_each_judgement(own_home: Path) -> None:

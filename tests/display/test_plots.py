@@ -151,7 +151,7 @@ def test_p_values_fill_the_upper_triangle() -> None:
     """Rows a, b against columns b, c; bold where significant; several collections are refused."""
     ax = plots.p_values(COMPARISON)
     assert [(text.get_text(), text.get_weight()) for text in ax.texts] == [
-        ("+ <.001", "bold"), ("− .030", "bold"), ("= 1.000", "normal"),
+        ("↑ <.001", "bold"), ("↓ .030", "bold"), ("= 1.000", "normal"),
     ]  # fmt: skip
     assert ax.collections[0].get_array().mask.tolist() == [[False, False], [True, False]]
     with pytest.raises(MirblabError, match="one collection at a time, found c1, c2"):

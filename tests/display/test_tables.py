@@ -621,7 +621,8 @@ def test_a_measure_that_cannot_differ_says_so() -> None:
         shown = result_tables.main_table(found, "RR")
         notes = [note for note in shown.notes if "have the same RR" in note]
         assert shown.marks["", "d"].ne("").any() and shown.marks["", "c"].ne("").any() == (n_other == 2)
-        said = f"All systems have the same RR on {words}, so no best one is marked there."
+        said = f"All systems have the same RR on {words}, so no best one is marked there, "
+        said += "nor in an average over mostly such collections."
         assert notes == ([said] if words else [])
     same = {(system, name, "RR"): base for system in "ab" for name in "cd"}
     for most, others in ((True, {}), (False, {("a", "e", "RR"): base, ("b", "e", "RR"): 1 - base * 0.5})):

@@ -435,7 +435,7 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     ]
     several = pd.concat([one, unclear.assign(collection="d"), same.assign(collection="e")])
     assert significance.describe_comparison(several) == [
-        "y has a significantly higher nDCG@10 than x on 0 of 3 collections, and a significantly lower one on 1."
+        "y has a significantly higher nDCG@10 than x on none of 3 collections, and a significantly lower one on 1."
     ]
     assert significance.describe_comparison(one[:0]) == []
     plain = significance.compare(table(far), "nDCG@10", baseline="x", correction=None)

@@ -202,18 +202,18 @@ def _draw_grid(ax: Axes, numbers: pd.DataFrame, form: str, texts: bool | np.ndar
 def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     """Draw the corrected p of every pair as an upper triangle: dark for small, bold for significant.
 
-    *table* is from `significance.compare`, one collection. The sign says whether the row's system is better.
+    *table* is from `significance.compare`, one collection. An arrow says whether the row's system is better.
 
     >>> row = {"system_a": "a", "system_b": "b", "p_holm": 0.03, "difference": 0.1, "significant": True}
     >>> p_values(pd.DataFrame([row])).texts[0].get_text()
-    '+ .030'
+    '↑ .030'
     """
     decisive, corrected = decisive_p(table)
     require_columns(table, "system_a", "system_b", decisive, "difference", "significant")
     if "collection" in table and table.collection.nunique() > 1:
         raise MirblabError(f"one collection at a time, found {', '.join(table.collection.astype(str).unique())}")
     numbers = ["<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0") for p in table[decisive]]
-    signs = np.select([table.difference > 0, table.difference < 0], ["+", "−"], "=")
+    signs = np.select([table.difference > 0, table.difference < 0], ["↑", "↓"], "=")
     cells = table.assign(text=[f"{sign} {number}" for sign, number in zip(signs, numbers, strict=True)])
     cells = cells.astype({"system_a": str, "system_b": str})
     wide = cells.pivot(index="system_a", columns="system_b", values=[decisive, "text", "significant"])
@@ -223,7 +223,7 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     for text, is_significant in zip(ax.texts, wide.significant.to_numpy()[p.notna()], strict=True):
         text.set_fontweight("bold" if is_significant else "normal")
     ax.set_title(f"p {corrected}, 0 to 1, darker is stronger evidence\n"
-                 "+ row's system better, − worse; bold: significant", fontsize=9)  # fmt: skip
+                 "↑ row's system better, ↓ worse; bold: significant", fontsize=9)  # fmt: skip
     return ax
 
 
@@ -531,10 +531,9 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
     for number, (system, rows) in enumerate(_groups(table, "system")):
         over = rows.groupby(100 * rows.hidden)[value].agg(["mean", "min", "max"])
         colour, marker = styles[system]
-        # Hollow markers and thinner lines on top show a line that is nearly equal to a later one.
-        width = 3 - 1.8 * number / max(1, len(styles) - 1)
+        # Hollow markers and broken lines on top show a line that is nearly equal to a later one.
         ax.plot(over.index, over["mean"], color=colour, marker=marker, markerfacecolor="none", markersize=7,
-                linewidth=width, label=system)  # fmt: skip
+                linestyle=("-", "--", ":")[number % 3], label=system)  # fmt: skip
         ax.fill_between(over.index, over["min"], over["max"], color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("judgements hidden, percent")
     if value == "value":

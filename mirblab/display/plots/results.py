@@ -69,7 +69,7 @@ def means(
         _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit)
         if name in levels:
             panel.axvline(levels[name], color=GREY, linestyle=":", linewidth=1.5, zorder=0)
-            is_right = levels[name] > 0.8 * longest  # where the word would leave the panel
+            is_right = levels[name] > (0.88 if wide == 1 else 0.8) * longest  # where the word would leave the panel
             panel.annotate("chance", (levels[name], 0), (-3 if is_right else 3, 3), ("data", "axes fraction"),
                            "offset points", ha="right" if is_right else "left", color=GREY)  # fmt: skip
     if ax is None and (label := _take_shared_label(axes)):

@@ -127,7 +127,7 @@ class Table:
 
     def corner(self) -> str:
         """Return the head of the rows' names, "" where they have none."""
-        return str(self.frame.index.name or "")
+        return ": ".join(str(name) for name in self.frame.index.names if name)
 
     def is_number(self) -> list[bool]:
         """Return for each column whether it is numeric, and so aligned to the right."""
@@ -187,8 +187,8 @@ class Table:
         parts = [self.frame.set_axis(names, axis=1)]
         for what, part in self.extra.items():
             parts.append(part.set_axis([f"{name}: {what}" for name in names], axis=1).dropna(axis=1, how="all"))
-        label = str(self.frame.index.name or "name")
-        return pd.concat(parts, axis=1).round(10).to_csv(index_label=label, lineterminator="\n")
+        labels = [str(name or "name") for name in self.frame.index.names]
+        return pd.concat(parts, axis=1).round(10).to_csv(index_label=labels, lineterminator="\n")
 
     def save(self, folder: str | Path, name: str, provenance: Mapping[str, Any]) -> list[Path]:
         """Write `<name>.tex`, `.md`, `.csv` and `.json` (caption, notes and provenance); return their paths.

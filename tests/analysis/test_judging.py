@@ -255,6 +255,10 @@ def test_a_judgement_anew_replaces_the_collections_own(tiny, runs) -> None:
     for query_id in ("q1", "q2"):
         for doc_id, grade in (("d1", 0), ("d2", 0), ("d3", 2)):
             judging.record(query_id, doc_id, grade)
+    second = judge(runs, tiny, 3, judge="bert", rejudge=True)
+    second.record("q1", "d1", 2)
+    caption = second.changes("nDCG@10", ["anna", "bert"]).caption
+    assert "6 documents by anna and bert" in caption and "the lower median counts" in caption
     changes = judging.changes("nDCG@10")
     assert changes.notes == ["The order by nDCG@10 was two, one; now it is one, two."]
     assert judging.collection().qrels.relevance.tolist() == [0, 0, 2] * 2

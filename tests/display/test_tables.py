@@ -498,6 +498,14 @@ def test_an_empty_table_is_still_a_table() -> None:
     assert shown.to_csv() == "name,a\n"
 
 
+def test_each_level_of_names_has_its_heading() -> None:
+    """A CSV has a column per level, so that its rows are as long as its header."""
+    levels = pd.MultiIndex.from_tuples([("set.mm", "bm25")], names=["library", "system"])
+    grouped = result_tables.table(pd.DataFrame({"a": [1]}, index=levels))
+    assert grouped.to_csv() == "library,system,a\nset.mm,bm25,1\n"
+    assert grouped.to_markdown().startswith("| library: system | a |")
+
+
 @pytest.mark.parametrize(
     ("notebook", "label"),
     [("", "tab:main"), ("13_significance", "tab:13_significance:main"), ("α {1}", "tab:-1-:main")],

@@ -4,7 +4,7 @@
 #                           two minutes with WHICH="browser and not slow"
 # make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
 # make docs                build the pages that explain all this into docs/site/
-# make lab                  open JupyterLab on notebooks/START.md; students' copies of the lessons are in lessons/
+# make lab                  open JupyterLab on START.md (with LAB=--no-browser: print its address only); students' copies of the lessons are in lessons/
 PYTHON ?= python3
 SUITE ?= mini
 WHICH ?= browser
@@ -40,14 +40,14 @@ docs: $(READY)
 
 lab: $(READY)
 	@$(BIN)/mirblab lessons --keep --out lessons > /dev/null
-	$(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
-		--LabApp.app_settings_dir=.jupyter "--LabApp.default_url=/lab/tree/notebooks/START.md?file-browser-path=/"
+	$(BIN)/jupyter lab $(AS_ROOT) $(LAB) --log-level=WARN --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
+		--LabApp.app_settings_dir=.jupyter "--LabApp.default_url=/lab/tree/START.md"
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up .venv, once: about 2 GB, some minutes."
 	$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --disable-pip-version-check --requirement requirements.lock | awk -v all=$$(grep -c == requirements.lock) \
-		'/^(Collecting|Processing|Requirement)/ { printf "\r%d of %d libraries", ++n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
+		'/^(Collecting|Processing|Requirement)/ { printf "\r%d of %d libraries", n < all ? ++n : n, all } /^Installing/ { print "\nInstalling them." } { fflush() }'
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@echo "Compiling UMAP, so that no notebook has to."
 	@MIRBLAB_HOME=.venv $(BIN)/python -c "import numpy as np; from mirblab.analysis import project; project(np.eye(12), range(12))"

@@ -73,3 +73,12 @@ def test_the_readme_names_the_commands_that_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
     assert len(readme.splitlines()) < 120
+
+
+def test_the_first_page_of_the_lab_is_there_and_so_are_the_pages_that_it_links():
+    """An address with a "?" of its own would hide the token that Jupyter appends; lessons are written by make lab."""
+    pages = re.findall(r"default_url=/lab/tree/([^\s\",]+)", (ROOT / "Makefile").read_text("utf-8"))
+    pages += re.findall(r"default_url=/lab/tree/([^\s\",]+)", (ROOT / "Dockerfile").read_text("utf-8"))
+    assert len(pages) == 2 and len(set(pages)) == 1 and "?" not in pages[0]
+    for link in re.findall(r"\]\(([^)]+)\)", (ROOT / pages[0]).read_text("utf-8")):
+        assert (ROOT / link.replace("lessons/", "notebooks/")).is_file(), link

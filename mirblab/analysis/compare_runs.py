@@ -104,11 +104,10 @@ def compare_runs(
 
 
 def print_comparison(comparison: RunComparison, console: Console | None = None) -> None:
-    """Print the comparison; *console* None: standard output."""
+    """Print the comparison, the means last, where a terminal shows them; *console* None: standard output."""
     console = console or terminal.console()
     for note in comparison.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    console.print(_means_table(comparison))
     console.print(_similarity_table(comparison))
     console.print(_queries_table(comparison))
     changed = _most_changed(comparison)
@@ -119,6 +118,7 @@ def print_comparison(comparison: RunComparison, console: Console | None = None) 
     if comparison.fresh[["entered_unjudged", "left_unjudged"]].to_numpy().sum():
         for shown in _assumptions_tables(comparison):
             console.print(shown)
+    console.print(_means_table(comparison))
 
 
 def _most_changed(comparison: RunComparison) -> str:

@@ -246,11 +246,7 @@ def batch(
         console.print_plan(chosen, missing, force=force)
         return
     console.print_missing(missing)
-    try:
-        raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
-    except KeyboardInterrupt:
-        say("stopped; finished vectors, runs and figures are stored, and the same command continues", to=sys.stderr)
-        raise typer.Exit(130) from None
+    raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
 
 
 @app.command()
@@ -368,14 +364,10 @@ def verify(
     from mirblab.app import console, verification
 
     chosen = split_names(systems), split_names(collections)
-    try:
-        if update:
-            say(f"wrote {verification.update(suite, *chosen)}")
-        else:
-            raise typer.Exit(console.print_verification(suite, *chosen))
-    except KeyboardInterrupt:
-        say("stopped; finished vectors and runs are stored, and the same command continues", to=sys.stderr)
-        raise typer.Exit(130) from None
+    if update:
+        say(f"wrote {verification.update(suite, *chosen)}")
+    else:
+        raise typer.Exit(console.print_verification(suite, *chosen))
 
 
 @app.command("list")
@@ -508,10 +500,14 @@ def _describe(folder: Path, notes: Iterable[str] = ()) -> None:
 
 
 def main() -> None:
-    """Run the command; an error of the user is one line on standard error and exit status 2."""
+    """Run the command; an error of the user is one line on standard error and exit status 2, Ctrl-C one and 130."""
     terminal.say_warnings()
     try:
         app()
+    except SystemExit as end:
+        if end.code == 130:  # so Typer ends after Ctrl-C
+            say("stopped; finished vectors, runs and figures are stored, and the same command continues", to=sys.stderr)
+        raise
     except (MirblabError, FileNotFoundError) as error:
         say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)

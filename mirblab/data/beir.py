@@ -65,7 +65,8 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
     path = folder / "qrels" / f"{split}.tsv"
     if not path.is_file():
         splits = split_names(folder)
-        hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else "found no qrels/*.tsv"
+        form = "found no qrels/*.tsv; its lines are a query's id, a document's id and a grade, between tabs"
+        hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else form
         raise FileNotFoundError(f"no {path}; {hint}")
     problems, known_queries, known_docs = LineProblems(path), set(query_ids), set(doc_ids)
     judged: dict[tuple[str, str], int] = {}

@@ -86,9 +86,11 @@ def test_the_caption_has_a_word_as_a_word_and_a_formula_as_a_formula():
 
 
 def test_a_text_in_which_a_system_finds_nothing(qa: Collection):
-    """The table is empty, and says so."""
+    """The table is empty, and says so, and how a formula is written where there is none."""
+    nothing = "It has nothing that Structure finds in a document."
     table = lab.search("no formula here", qa, "structure")
-    assert table.frame.empty and table.notes == ["It has nothing that Structure finds in a document."]
+    assert table.frame.empty and table.notes == [f"{nothing} Formulas stand between dollars: $x^2 + y^2$."]
+    assert lab.search("nor here: $\\,$", qa, "structure").notes == [nothing]
 
 
 @pytest.mark.parametrize(

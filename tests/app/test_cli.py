@@ -37,6 +37,19 @@ def test_every_command_has_help(mirblab, command):
     assert done.returncode == 0 and "Usage:" in done.stdout and len(done.stdout.splitlines()) > 4
 
 
+def test_ctrl_c_says_what_is_kept(monkeypatch, capsys):
+    """In one line, with the exit status that a shell expects."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mirblab.app.hand_runs.remove_hand_runs", interrupted)
+    monkeypatch.setattr(sys, "argv", ["mirblab", "figures"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 130 and "stopped; finished vectors" in capsys.readouterr().err
+
+
 def test_without_arguments_it_says_what_one_can_do(mirblab):
     """Every command."""
     done = mirblab()

@@ -405,6 +405,13 @@ def test_no_name_of_an_environment_or_picture_is_in_a_text(tmp_path):
     assert found.unknown == {r"\begin{strange}": 2, r"\picked": 1}
 
 
+def test_a_note_on_the_literature_is_no_part_of_a_statement(tmp_path):
+    """`reference`, as in the Stacks project, is left out, unless the author made it a kind of statement."""
+    source = r"\begin{theorem}\begin{reference}\cite{x}\end{reference}All $n$ are odd.\end{theorem}"
+    assert texts(read(tmp_path, source)) == ["All $n$ are odd."]
+    assert "[cite]" in texts(read(tmp_path, r"\newtheorem{reference}{Reference}" + source))[0]
+
+
 def test_environments_of_the_author_are_what_they_are_made_of(tmp_path):
     """Displays, lists with their style, statements with a heading, proofs; boxes around them leave nothing."""
     source = r"""\newenvironment{beq}{\begin{equation}}{\end{equation}}\def\be{\begin{align*}}\def\ee{\end{align*}}

@@ -72,7 +72,9 @@ def search(
     n_empty = sum(each.empty for each in rankings)
     if n_empty:
         which = "It has" if len(labelled) == 1 else f"{n_empty:,} of them have"
-        notes.append(f"{which} nothing that {chosen.label} finds in a document.")
+        of_formulas = chosen.settings["kind"] in ("structure", "approach0")
+        hint = " Formulas stand between dollars: $x^2 + y^2$." if of_formulas and "$" not in str(text) else ""
+        notes.append(f"{which} nothing that {chosen.label} finds in a document.{hint}")
     return Table(frame, caption, notes, 3, maths=frozenset({"query", "text", "matched"}))
 
 

@@ -103,6 +103,7 @@ _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
 _NUMBERED = Macro((), r"\arabic")  # a counter, as LaTeX prints it where an author does not say how
+_NOTES = {"reference"}  # on the literature, beside a statement of the Stacks project
 _PICTURE = "\ue004"  # in place of a picture's code: [diagram] within a formula, nothing elsewhere
 _ONLY_PICTURE = re.compile(rf"^(?: *{_PICTURE})+ *\n?| *{_PICTURE}", re.MULTILINE)
 _DIAGRAM = re.compile(_PICTURE + r"|\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
@@ -422,7 +423,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         written = latex.expand_macros(body, written_macros[shared], odd)
         n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
         odd["figures, tables beside the text and code of pictures"] += n_figures
-        written = latex.drop_environments(written, (*nodes.CODE, *hidden), " ")
+        written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(content.kinds)), " ")
         written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
         ready[name] = _mark_plain_proofs(written, content.kinds, odd)
     labels = _kinds_of_labels(ready, content)

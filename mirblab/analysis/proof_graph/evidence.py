@@ -22,7 +22,7 @@ from mirblab.analysis.proof_graph.graph import (
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.evaluation.measures import evaluate
-from mirblab.evaluation.significance import compare
+from mirblab.evaluation.significance import difference_intervals, permutation_test
 from mirblab.retrieval import fusion
 from mirblab.retrieval.systems import system
 
@@ -147,16 +147,15 @@ def compare_with_all(values: pd.DataFrame, measure: str, baselines: Mapping[str,
     [['g', 't', 0.4]]
     """
     check_known("system", {*baselines, *(name for names in baselines.values() for name in names)}, set(values.system))
-    others = dict.fromkeys(other for names in baselines.values() for other in names)
-    kept = values[values.system.isin([*baselines, *others])]
-    tests = {other: compare(kept, measure, baseline=other, correction=None).set_index("system_a") for other in others}
+    pairs = [(name, other) for name, others in baselines.items() for other in others]
+    tested = permutation_test(values, measure, pairs)
+    spans = difference_intervals(values, measure, pairs)
+    tested = tested.assign(low=spans.low, high=spans.high)
     rows = []
-    for name, names in baselines.items():
-        tested = pd.concat([tests[other].loc[[name]].reset_index() for other in names])
-        for _, table in tested.groupby("collection", sort=False):
-            nearest = table.iloc[[int(table.difference.to_numpy().argmin())]]
-            worse = table[table.difference <= 0]
-            p = table.p.max() if worse.empty else min(1.0, worse.p.min() * len(table))
-            rows.append(nearest.assign(p=p))
+    for _, table in tested.groupby(["system_a", "collection"], sort=False):
+        nearest = table.iloc[[int(table.difference.to_numpy().argmin())]]
+        worse = table[table.difference <= 0]
+        p = table.p.max() if worse.empty else min(1.0, worse.p.min() * len(table))
+        rows.append(nearest.assign(p=p))
     columns = ["collection", "measure", "system_a", "system_b", "difference", "low", "high", "p", "n_queries"]
     return pd.concat(rows, ignore_index=True)[columns]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive
 from mirblab.data import runs
-from mirblab.data.candidates import EarlierRule, ListRule
+from mirblab.data.candidates import EarlierRule, ListRule, Rule
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
 
@@ -217,7 +217,7 @@ def without_documents(collection: Collection, doc_ids: Iterable[str]) -> Collect
     return _with_rule(left, ListRule.from_pairs("nohub", *pairs, n_rules, allow=False))
 
 
-def _with_rule(collection: Collection, rule: Any) -> Collection:
+def _with_rule(collection: Collection, rule: Rule) -> Collection:
     candidates = collection.candidates
     return replace(collection, candidates=replace(candidates, rules=(*candidates.rules, rule)))
 

@@ -97,17 +97,15 @@ def study_graph(
     chosen, shown = (_evidence_runs(graph, other, one, system(text).search(one, DEPTH)) for one in (learnt, asked))
     runs, weights = list[pd.DataFrame](), list[dict[str, object]]()
     for parts in _PARTS:
-        run, row = shown[parts[0]], dict[str, object]()
+        name = CONTROL if parts == _PARTS[-1] else "+".join(text if part == "text" else part for part in parts)
+        run = shown[parts[0]]
         if len(parts) > 1:
             preferred = _choose_weights([chosen[part] for part in parts], learnt, measure)
             run = fusion.linear([shown[part] for part in parts], preferred, DEPTH, span="mean")
-            names = [part.removeprefix("exchanged ") for part in parts]
-            row = dict(zip(names, preferred, strict=True))
-        name = CONTROL if parts == _PARTS[-1] else "+".join(text if part == "text" else part for part in parts)
+            of_parts = zip((part.removeprefix("exchanged ") for part in parts), preferred, strict=True)
+            weights.append({"collection": asked.name, "system": name, **dict(of_parts)})
         run.attrs |= {"system": name, "collection": asked.name}
         runs.append(run)
-        if row:
-            weights.append({"collection": asked.name, "system": name} | row)
     return GraphStudy(graph, asked, learnt, shown, chosen, runs, pd.DataFrame(weights))
 
 

@@ -402,7 +402,7 @@ def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:
     return table, *chance_of_larger(docs[is_relevant], docs[~is_relevant])
 
 
-def _word_counts(texts: list[str]) -> np.ndarray:
+def _word_counts(texts: Sequence[str]) -> np.ndarray:
     return np.fromiter((len(text.split()) for text in texts), np.int64, len(texts))
 
 
@@ -433,7 +433,9 @@ def truncation_table(
     return pd.DataFrame(rows, columns=columns), problems
 
 
-def _truncated_share(model: Encoder, role: str, texts: list[str], instruction: str, n_sample: int, seed: int) -> dict:
+def _truncated_share(
+    model: Encoder, role: str, texts: Sequence[str], instruction: str, n_sample: int, seed: int
+) -> dict:
     places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
     count = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
     share = count / max(len(places), 1)

@@ -255,7 +255,7 @@ def vocabulary_overlaps(collection: Collection, *, tokenizer: str = "math") -> p
     return table.assign(margin=margin, trapped=margin < 0)
 
 
-def _pairwise_overlaps(texts: list[str], tokenizer: str) -> np.ndarray:
+def _pairwise_overlaps(texts: Sequence[str], tokenizer: str) -> np.ndarray:
     vocabulary = Vocabulary()
     read = token_reader(tokenizer, vocabulary.__getitem__)
     has, _ = count_terms(map(read, texts), vocabulary)

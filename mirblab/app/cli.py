@@ -226,6 +226,18 @@ def add(
 
 
 @app.command()
+def convert(
+    collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
+    to: Annotated[str, typer.Option(help="parts (Parquet, read as needed), or jsonl (BEIR's layout).")] = "parts",
+    out: Annotated[str, typer.Option(help="A new folder for it; default: the collection's own is replaced.")] = "",
+) -> None:
+    """Write a collection's corpus in parts, so that it may be larger than memory, or as corpus.jsonl again."""
+    from mirblab.sources import catalogue
+
+    _describe(catalogue.convert(collection, out, to=to))
+
+
+@app.command()
 def batch(
     suite: Annotated[
         str,

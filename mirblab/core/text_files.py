@@ -113,6 +113,13 @@ def collect_digests() -> Iterator[dict[Path, str]]:
         _digests.reset(token)
 
 
+def note_digest(path: Path, digest: str) -> None:
+    """Give the digest of a file that is not read here to the block of `collect_digests`, where there is one."""
+    digests = _digests.get()
+    if digests is not None:
+        digests[path] = digest
+
+
 def read_json(path: Path) -> Any:
     """Return the value in a JSON file in UTF-8; MirblabError with file and line for what cannot be read."""
     try:

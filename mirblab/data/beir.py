@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -14,42 +15,133 @@ import pandas as pd
 
 from mirblab.core import atomic_files, ids
 from mirblab.core.errors import MirblabError, suggest
-from mirblab.core.text_files import LineProblems, find_file, read_lines, read_records
+from mirblab.core.text_files import LineProblems, find_file, open_unpacked, read_lines, read_records
+from mirblab.data import parts
+from mirblab.data.parts import Document
+from mirblab.data.parts_writer import RepeatedId, write_parts
 
 BLOCK = 1 << 15
+LARGE = 500_000  # documents of a corpus that is written in one file
 GROUPS = "groups.tsv"
 
 
 def read_texts(folder: Path, stem: str) -> pd.DataFrame:
-    """Return corpus or queries, sorted by id; FileNotFoundError, or MirblabError for wrong ids, texts and lines."""
-    path = find_file(folder, stem)
+    """Return corpus or queries, sorted by id; FileNotFoundError, or MirblabError for wrong ids, texts and lines.
+
+    Of a corpus in parts, titles, texts and tags are read when they are used, see `parts.PartsColumn`.
+    """
+    path = find_texts(folder, stem)
     if path is None:
         raise FileNotFoundError(_missing_file_message(folder, stem))
-    problems, parts, key = LineProblems(path), [], "doc_id" if stem == "corpus" else "query_id"
+    if path.name == parts.MANIFEST:
+        return parts.read_parts(path.parent)
+    problems, tables, key = LineProblems(path), [], "doc_id" if stem == "corpus" else "query_id"
     lines: dict[str, int] = {}  # the line of each id
-    rows: list[tuple[str, str, str, object, object]] = []
-    for number, record in read_records(path, problems):
-        try:
-            name, text = ids.read_id(record, "_id"), record.get("text")
-        except MirblabError as error:
-            problems.note(number, str(error))
-            continue
-        if name in lines:
-            problems.note(number, f"duplicate _id '{name}', first on line {lines[name]}")
-        elif not isinstance(text, str):
-            found = f"found {json.dumps(text)[:60]}" if "text" in record else f"found the keys {', '.join(record)[:80]}"
-            problems.note(number, f"'text' of '{name}' must be a text, {found}")
+    rows: list[Document] = []
+    for number, document in _read_documents(path, problems):
+        if document.doc_id in lines:
+            problems.note(number, _repeated(document.doc_id, lines[document.doc_id]))
         else:
-            lines[name] = number
-            rows.append((name, str(record.get("title") or ""), text, *_order_and_tags(record)))
+            lines[document.doc_id] = number
+            rows.append(document)
             if len(rows) == BLOCK:  # a table holds texts in a third of the memory
-                parts.append(_text_table(rows, key))
+                tables.append(_text_table(rows, key))
                 rows = []
     problems.raise_if_any()
-    table, names = pd.concat([*parts, _text_table(rows, key)], ignore_index=True), list(lines)
+    table, names = pd.concat([*tables, _text_table(rows, key)], ignore_index=True), list(lines)
     table = table.drop(columns=[name for name in ("order", "tags") if table[name].isna().all()])
     order = sorted(range(len(names)), key=names.__getitem__)
     return table if order == list(range(len(names))) else table.take(order).reset_index(drop=True)
+
+
+def find_texts(folder: Path, stem: str) -> Path | None:
+    """Return the file of corpus or queries in *folder*, for a corpus in parts their manifest; None without one."""
+    path, manifest = find_file(folder, stem), folder / stem / parts.MANIFEST
+    if stem != parts.FOLDER or not manifest.is_file():
+        return path
+    if path:
+        raise MirblabError(f"{folder} has {path.name} and the parts in {parts.FOLDER}/; keep one of them")
+    return manifest
+
+
+def read_rows(folder: Path, stem: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of corpus or queries as BEIR has them, each with all of its fields; broken lines are left out."""
+    path = find_texts(folder, stem)
+    if path is None:
+        raise FileNotFoundError(_missing_file_message(folder, stem))
+    if path.name != parts.MANIFEST:
+        for _, record in read_records(path, LineProblems(path)):
+            yield record
+    else:
+        for document in parts.read_documents(path.parent):
+            rest = json.loads(document.rest) if document.rest else {}
+            yield {"_id": document.doc_id, "title": document.title, "text": document.text, **rest}
+
+
+def is_large(folder: Path) -> bool:
+    """Return whether the corpus of *folder* is one file with more lines than a corpus in parts is made from."""
+    path = find_file(folder, "corpus")
+    if path is None:
+        return False
+    with open_unpacked(path) as file:
+        return next(islice(file, LARGE, None), None) is not None
+
+
+def convert_corpus(folder: Path, target: Path, *, to_parts: bool = True) -> None:
+    """Write the corpus of *folder* into the folder *target*, in parts or as `corpus.jsonl`: whole, or not at all.
+
+    MirblabError with file and line for what `read_texts` refuses.
+    """
+    if not to_parts:
+        rows = read_rows(folder, "corpus")
+        _write_lines(target / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
+        return
+    path = find_texts(folder, "corpus")
+    if path is None:
+        raise FileNotFoundError(_missing_file_message(folder, "corpus"))
+    if path.name == parts.MANIFEST:
+        write_parts(target / parts.FOLDER, parts.read_documents(path.parent))
+        return
+    problems = LineProblems(path)
+    try:
+        write_parts(target / parts.FOLDER, _sound_documents(path, problems))
+    except RepeatedId as error:
+        with_id = (number for number, document in _read_documents(path, problems) if document.doc_id == error.doc_id)
+        first, second = islice(with_id, 2)
+        problems.note(second, _repeated(error.doc_id, first))
+        problems.raise_if_any()
+
+
+def _sound_documents(path: Path, problems: LineProblems) -> Iterator[Document]:
+    """Yield the documents of a file, and raise the error about its wrong lines at the end."""
+    for _, document in _read_documents(path, problems):
+        yield document
+    problems.raise_if_any()
+
+
+def _repeated(name: str, first: int) -> str:
+    return f"duplicate _id '{name}', first on line {first}"
+
+
+def _read_documents(path: Path, problems: LineProblems) -> Iterator[tuple[int, Document]]:
+    """Yield line number and text of each line of corpus or queries; wrong lines are noted."""
+    for number, record in read_records(path, problems):
+        try:
+            yield number, _document(record)
+        except MirblabError as error:
+            problems.note(number, str(error))
+
+
+def _document(record: Mapping[str, Any]) -> Document:
+    """Return the document of a row; MirblabError for a wrong id or text."""
+    name, text = ids.read_id(record, "_id"), record.get("text")
+    if not isinstance(text, str):
+        found = f"found {json.dumps(text)[:60]}" if "text" in record else f"found the keys {', '.join(record)[:80]}"
+        raise MirblabError(f"'text' of '{name}' must be a text, {found}")
+    rest = {key: value for key, value in record.items() if key not in ("_id", "title", "text")}
+    order, tags = _order_and_tags(record)
+    shown = json.dumps(rest, ensure_ascii=False) if rest else ""
+    return Document(name, str(record.get("title") or ""), text, order, tags, shown)
 
 
 # Names of the columns of judgements, and what they hold: 0 the query, 1 the document, 2 the score.
@@ -60,7 +152,7 @@ _QRELS_COLUMNS = {
 }
 
 
-def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Series) -> pd.DataFrame:
+def read_qrels(folder: Path, split: str, query_ids: pd.Index, doc_ids: pd.Index) -> pd.DataFrame:
     """Return a split's judgements: query_id, doc_id, relevance (whole, 0 kept); errors for unknown or repeated ones."""
     path = folder / "qrels" / f"{split}.tsv"
     if not path.is_file():
@@ -68,7 +160,7 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
         form = "found no qrels/*.tsv; its lines are a query's id, a document's id and a grade, between tabs"
         hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else form
         raise FileNotFoundError(f"no {path}; {hint}")
-    problems, known_queries, known_docs = LineProblems(path), set(query_ids), set(doc_ids)
+    problems = LineProblems(path)
     judged: dict[tuple[str, str], int] = {}
     order = [0, 1, 2]  # of query, document and score
     for number, text in read_lines(path, problems):
@@ -87,9 +179,9 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Series, doc_ids: pd.Serie
         relevance = _whole_number(score)
         if relevance is None:
             problems.note(number, f"the score must be a whole number, found '{score}'")
-        elif query_id not in known_queries:
+        elif query_id not in query_ids:
             problems.note(number, f"judges the query '{query_id}', which is not in queries")
-        elif doc_id not in known_docs:
+        elif doc_id not in doc_ids:
             problems.note(number, f"judges the document '{doc_id}', which is not in corpus")
         elif (query_id, doc_id) in judged:
             problems.note(number, f"judges '{doc_id}' for '{query_id}' a second time")
@@ -179,8 +271,12 @@ def write_collection(
     qrels: Mapping[str, Iterable[tuple[str, str, int]]],
     card: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
     groups: Iterable[tuple[str, str, str]] = (),
+    *,
+    in_one_file: bool = False,
 ) -> Path:
     """Write a collection and return *folder*; the card is written last, so that an unfinished collection has none.
+
+    A corpus of more than `LARGE` documents is written in parts, unless *in_one_file*, in memory that is bounded.
 
     *corpus* and *queries* are rows with `_id` and `text`; *qrels* maps splits to (query, document, relevance); *groups*
     are (query, group, document). A *card* that counts rows is a function, called after they are written. Equal content
@@ -188,8 +284,8 @@ def write_collection(
     """
     import tomli_w
 
-    for stem, rows in (("corpus", corpus), ("queries", queries)):
-        _write_lines(folder / f"{stem}.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
+    _write_corpus(folder, iter(corpus), math.inf if in_one_file else LARGE)
+    _write_lines(folder / "queries.jsonl", (json.dumps(row, ensure_ascii=False) for row in queries))
     for split, judgements in qrels.items():
         lines = (f"{query}\t{document}\t{relevance}" for query, document, relevance in judgements)
         _write_lines(folder / "qrels" / f"{split}.tsv", chain(["query-id\tcorpus-id\tscore"], lines))
@@ -199,12 +295,25 @@ def write_collection(
     return folder
 
 
+def _write_corpus(folder: Path, rows: Iterator[Mapping[str, Any]], most: float) -> None:
+    """Write `corpus.jsonl`, and turn it into parts when there are more than *most* rows."""
+    first = rows if most == math.inf else islice(rows, int(most))
+    _write_lines(folder / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in first))
+    if (more := next(rows, None)) is not None:
+        written = (record for _, record in read_records(folder / "corpus.jsonl", LineProblems(folder / "corpus.jsonl")))
+        try:
+            write_parts(folder / parts.FOLDER, map(_document, chain(written, [more], rows)))
+        except MirblabError as error:
+            raise MirblabError(f"{folder / parts.FOLDER}: {error}") from error
+        (folder / "corpus.jsonl").unlink()
+
+
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     with atomic_files.write_atomically(path) as beside, atomic_files.open_to_write(beside, "w") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
+def _order_and_tags(record: Mapping[str, Any]) -> tuple[int | None, list[str] | None]:
     """Return order and tags of a row, at its top level or in its `metadata`; tags may be one text with commas."""
     metadata = record.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
@@ -217,8 +326,8 @@ def _order_and_tags(record: dict[str, Any]) -> tuple[object, object]:
     )
 
 
-def _text_table(rows: list[tuple[str, str, str, object, object]], key: str) -> pd.DataFrame:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+def _text_table(rows: list[Document], key: str) -> pd.DataFrame:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
     table = pd.DataFrame({key: pd.Series(columns[0], dtype="str")})
     if key == "doc_id":
         table["title"] = pd.Series(columns[1], dtype="str")

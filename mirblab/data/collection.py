@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -25,10 +24,11 @@ from mirblab.data import beir as on_disk
 from mirblab.data import digests
 from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
+from mirblab.data.oddities import TextOddities, has_entity
+from mirblab.data.parts import DocumentTexts, PartsColumn, parts_of, text_batches, text_bytes
 
 DATASET_PARTS = ("docs_iter", "queries_iter", "qrels_iter")  # methods of a dataset of ir_datasets
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
-_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 # Texts of collections are also shown in plain tables, where MathJax would obey commands in them (`\\href`).
 pd.set_option("display.html.use_mathjax", False)
 # What was read, by folder and split, with the digests that it was compared with.
@@ -75,8 +75,14 @@ class Collection:
         return self.qrels.query_id.cat.categories
 
     @cached_property
-    def texts(self) -> list[str]:
-        """Return each document's text: title and text joined by one space, stripped; in the order of `doc_ids`."""
+    def texts(self) -> Sequence[str]:
+        """Return each document's text: title and text joined by one space, stripped; in the order of `doc_ids`.
+
+        It is a list, or, of a collection in parts, a sequence that reads them as they are needed.
+        """
+        columns = [self.corpus[name].array for name in ("title", "text")]
+        if all(isinstance(column, PartsColumn) for column in columns):
+            return DocumentTexts(*columns)
         titles, texts = self.corpus.title.to_list(), self.corpus.text.to_list()
         return [f"{title} {text}".strip() for title, text in zip(titles, texts, strict=True)]
 
@@ -110,10 +116,7 @@ class Collection:
         digest = blake2b(digest_size=16)
         columns = [self.corpus.doc_id, self.corpus.title, self.corpus.text, self.queries.query_id, self.queries.text]
         for column in columns:
-            lengths = np.fromiter(map(len, iterate_texts(column)), np.int64, len(column))
-            digest.update(np.concatenate([[len(column)], lengths]).tobytes())
-            for text in iterate_texts(column):
-                digest.update(text.encode())
+            _digest_column(digest, column)
         for array in (self.qrels.query_id.cat.codes, self.qrels.doc_id.cat.codes, self.qrels.relevance):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
         if self.groups is not None:
@@ -238,10 +241,21 @@ def from_rows(
     """
     with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
         try:
-            on_disk.write_collection(Path(folder), corpus, queries, {"test": judged}, card)
+            on_disk.write_collection(Path(folder), corpus, queries, {"test": judged}, card, in_one_file=True)
             return read_splits(Path(folder), ["test"])[0]
         except MirblabError as error:
             raise MirblabError(str(error).replace(folder, str(card["name"]))) from error
+
+
+def _digest_column(digest: Any, column: pd.Series) -> None:
+    """Add to *digest* the number of a column's texts, the length of each in characters, and then all texts."""
+    from pyarrow import compute
+
+    lengths = [np.array([len(column)])]
+    lengths += [compute.utf8_length(batch).to_numpy().astype(np.int64) for batch in text_batches(column)]
+    digest.update(np.concatenate(lengths).tobytes())
+    for batch in text_batches(column):
+        digest.update(text_bytes(batch))
 
 
 def _text_fields(record: Any, key: str) -> dict[str, str]:
@@ -337,28 +351,36 @@ def count_oddities(
 ) -> dict[str, int]:
     """Return how many documents and queries have each oddity of real data; oddities that do not occur are left out."""
     relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
-    titled_texts = zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True)
+    of_documents, query_texts = _document_oddities(corpus), queries.text.to_list()
     counts = {
-        "documents without text": sum(not text.strip() for text in iterate_texts(corpus.text)),
-        "queries without text": sum(not text.strip() for text in iterate_texts(queries.text)),
-        "documents that repeat another's text": _count_repeats(map(" ".join, titled_texts)),
-        "queries that repeat another's text": _count_repeats(iterate_texts(queries.text)),
-        "texts with HTML entities": sum(
-            "&" in text and _ENTITY.search(text) is not None
-            for text in chain(iterate_texts(corpus.text), iterate_texts(queries.text))
-        ),
+        "documents without text": of_documents["documents without text"],
+        "queries without text": sum(not text.strip() for text in query_texts),
+        "documents that repeat another's text": of_documents["documents that repeat another's text"],
+        "queries that repeat another's text": len(query_texts) - len(set(query_texts)),
+        "texts with HTML entities": of_documents["texts with HTML entities"] + sum(map(has_entity, query_texts)),
         "queries without a relevant document": len(queries) - relevant,
         "queries that are documents of the same id": int(queries.query_id.isin(corpus.doc_id).sum()),
     }
     return {what: count for what, count in counts.items() if count}
 
 
+def _document_oddities(corpus: pd.DataFrame) -> dict[str, int]:
+    """Return the counts of `TextOddities`, which a corpus in parts has stored."""
+    stored = parts_of(corpus)
+    if stored is not None:
+        return stored.oddities
+    oddities = TextOddities()
+    for title, text in zip(iterate_texts(corpus.title), iterate_texts(corpus.text), strict=True):
+        oddities.add(title, text)
+    return oddities.counts()
+
+
 def candidate_rules(
     folder: Path, card: Card, corpus: pd.DataFrame, queries: pd.DataFrame, all_query_ids: Set[str], qrels: pd.DataFrame
 ) -> list[Rule]:
     """Return the rules that the folder's lists and the card's `candidates` impose on the *queries* of a split."""
-    rules: list[Rule] = []
-    query_ids, doc_ids = pd.Index(queries.query_id), pd.Index(corpus.doc_id)
+    rules, doc_ids = list[Rule](), qrels.doc_id.cat.categories
+    query_ids = pd.Index(queries.query_id)
     for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
         if path := find_file(folder, stem):
             pairs = on_disk.read_id_lists(path, key, query_ids, all_query_ids, doc_ids, every_query=allow)
@@ -376,12 +398,13 @@ def candidate_rules(
 
 
 def _split_collection(folder: Path, split: str, corpus: pd.DataFrame, queries: pd.DataFrame, card: Card) -> Collection:
-    judged = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+    doc_ids = pd.Index(corpus.doc_id, name=None)
+    judged = on_disk.read_qrels(folder, split, pd.Index(queries.query_id), doc_ids)
     all_query_ids = set(queries.query_id)
     queries = queries[queries.query_id.isin(judged.query_id.unique())].reset_index(drop=True)
     qrels = judged.assign(
         query_id=pd.Categorical(judged.query_id, pd.Index(queries.query_id, name=None)),
-        doc_id=pd.Categorical(judged.doc_id, pd.Index(corpus.doc_id, name=None)),
+        doc_id=pd.Categorical(judged.doc_id, doc_ids),
     ).sort_values(["query_id", "doc_id"], ignore_index=True)
     rules = candidate_rules(folder, card, corpus, queries, all_query_ids, qrels)
     candidates = Candidates(len(corpus), tuple(rules))
@@ -414,12 +437,6 @@ def _orders(texts: pd.DataFrame, stem: str, folder: Path) -> np.ndarray:
     return orders.to_numpy(dtype=np.int64)
 
 
-def _count_repeats(texts: Iterable[str]) -> int:
-    """Return how many texts repeat an earlier one, by hashes of 128 bits."""
-    hashes = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
-    return len(hashes) - len(set(hashes))
-
-
 def _shortened(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
@@ -429,12 +446,12 @@ def _shortened(text: str, longest: int) -> str:
     return kept.rstrip() + " …"
 
 
-def _mean_words(texts: list[str]) -> float:
+def _mean_words(texts: Sequence[str]) -> float:
     return sum(len(text.split()) for text in texts) / max(len(texts), 1)
 
 
 def _position_of_id(ids: pd.Index, name: str, kind: str, collection: str) -> int:
-    position = int(ids.searchsorted(name))
+    position = bisect_left(ids, name)  # pandas' search turns all ids into Python's strings first
     if position >= len(ids) or ids[position] != name:
         raise MirblabError(
             f"no {kind} '{name}' in {collection}; found {len(ids):,}, for example '{ids[0] if len(ids) else ''}'"

@@ -83,7 +83,7 @@ def _current_digests(folder: Path, read: Mapping[Path, str] = MappingProxyType({
     """Return the digest of every file below *folder* by relative name; a line feed in a name is written as \\n."""
     names = {name.replace("\n", "\\n"): path for name, path in _walk_files(str(folder), "")}
     return {
-        name: read.get(Path(names[name])) or _file_digest(names[name]) for name in sorted(names) if name != DIGEST_FILE
+        name: read.get(Path(names[name])) or file_digest(names[name]) for name in sorted(names) if name != DIGEST_FILE
     }
 
 
@@ -99,7 +99,8 @@ def _walk_files(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
                 yield prefix + entry.name, entry.path
 
 
-def _file_digest(path: str) -> str:
+def file_digest(path: str | Path) -> str:
+    """Return the BLAKE2b digest of a file (32 bytes, hexadecimal); MirblabError when it cannot be read."""
     try:
         file = open(path, "rb")  # noqa: SIM115  closed below
     except OSError as error:

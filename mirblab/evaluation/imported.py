@@ -20,7 +20,7 @@ import pandas as pd
 
 from mirblab.core import atomic_files, ids, paths, registry, stored_files, text_files
 from mirblab.core.errors import MirblabError, check_known, unknown
-from mirblab.core.text_files import LineProblems, find_file, read_records
+from mirblab.data.beir import find_texts, read_rows
 from mirblab.data.collection import Collection
 from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
 from mirblab.evaluation.arqmath import is_submission, read_submission
@@ -269,7 +269,7 @@ def _new_record(
 def guess_collection(run: pd.DataFrame, source: Path) -> str:
     """Return the collection on disk with the queries and documents of *run*; MirblabError unless just one has them."""
     folders = {name: paths.data() / name for name in catalogue.collection_names()}
-    folders = {name: folder for name, folder in folders.items() if all(find_file(folder, s) for s in _STEMS)}
+    folders = {name: folder for name, folder in folders.items() if all(find_texts(folder, stem) for stem in _STEMS)}
     query_ids, doc_ids = set(run.query_id.astype(str)), set(run.doc_id.astype(str))
     query_shares = {name: _known_share(query_ids, folder, "queries") for name, folder in folders.items()}
     fitting = [name for name, share in query_shares.items() if share >= _LEAST_KNOWN_IDS]
@@ -342,13 +342,12 @@ def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidat
 
 
 def _known_share(names: set[str], folder: Path, stem: str) -> float:
-    def known_ids(path: Path) -> Iterator[str]:
-        for _, record in read_records(path, LineProblems(path)):
+    def known_ids() -> Iterator[str]:
+        for record in read_rows(folder, stem):
             with contextlib.suppress(MirblabError):  # loading the collection reports the error
                 yield ids.read_id(record, "_id")
 
-    path = find_file(folder, stem)
-    return len(names.intersection(known_ids(path))) / max(len(names), 1) if path else 0.0
+    return len(names.intersection(known_ids())) / max(len(names), 1)
 
 
 def _describe_values(

@@ -6,19 +6,20 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from operator import eq
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from mirblab.core import atomic_files, paths, registry
-from mirblab.core.errors import MirblabError, suggest, unknown
+from mirblab.core.errors import MirblabError, check_known, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
-from mirblab.data import beir, digests
+from mirblab.data import beir, digests, parts
 from mirblab.data.collection import (
     DATASET_PARTS,
     Collection,
@@ -50,6 +51,8 @@ from mirblab.sources.blueprints import build as blueprints
 from mirblab.sources.own import build as own
 from mirblab.sources.shared.builder import finish_interrupted_builds, replace_folders
 from mirblab.sources.stackexchange import build as stackexchange
+
+FORMS = ("parts", "jsonl")  # of a corpus
 
 
 def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
@@ -159,7 +162,7 @@ def collection_folder(name_or_folder: str | Path, *, fetch: bool = False) -> Pat
             return hub.build(None, paths.data(), [name])[0]
         source = name if builder == "mirb" else builder
         raise MirblabError(f"the collection '{name}' is not built yet; run: mirblab build {source}")
-    if os.path.isdir(name) and find_file(Path(name), "corpus"):
+    if os.path.isdir(name) and beir.find_texts(Path(name), "corpus"):
         return Path(name)
     known = known_collections()
     if (other := registry.match_name(name, known)) != name:
@@ -196,14 +199,20 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     >>> target.name, notes
     ('own', [])
     """
+    source = paths.expand_home(folder)
+    with _as_parts(source) as readable:
+        return _add(source, readable, name, card)
+
+
+def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tuple[Path, list[str]]:
+    """Add the collection in *source*, which can be read in *readable*."""
     import tomli_w
 
-    source = paths.expand_home(folder)
-    collection = load_folder(source)
+    collection = load_folder(readable)
     name = paths.checked_name(name or source.resolve().name)
     notes = _describe_oddities(collection)
-    given = {key: value for key, value in card.items() if value not in (None, "")}
-    card = {**read_card_table(source), "name": name, **given}
+    card = {**read_card_table(source), "name": name}
+    card |= {key: value for key, value in given.items() if value not in (None, "")}
     n_documents = collection.oddities.get("queries that are documents of the same id", 0)
     if "candidates" not in card and n_documents > 0.9 * len(collection.queries):
         card["candidates"] = ["not-self"]
@@ -226,9 +235,64 @@ def add(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str
     if target.exists() and not _has_same_content(read_splits(target, ["test"])[0], collection):
         raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
     with replace_folders(paths.data(), (name,)) as [beside]:
-        _copy(source, beside)
+        _copy(readable, beside)
         atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
     return target, notes
+
+
+@contextmanager
+def _as_parts(folder: Path) -> Iterator[Path]:
+    """Yield *folder*, or, where its corpus is one large file, a copy in parts, which is removed afterwards."""
+    if not beir.is_large(folder):
+        yield folder
+        return
+    digests.check_digests(folder)
+    scratch = atomic_files.unfinished_name(paths.data() / "parts")
+    beside = scratch / folder.resolve().name
+    try:
+        _copy(folder, beside, corpus=False)
+        beir.convert_corpus(folder, beside)
+        yield beside
+    except MirblabError as error:
+        raise MirblabError(str(error).replace(str(beside), str(folder))) from error
+    finally:
+        if scratch.exists():
+            atomic_files.remove_path(scratch)
+
+
+def convert(name_or_folder: str | Path, out: str | Path = "", *, to: str = "parts") -> Path:
+    """Write a collection's corpus in parts, or as `corpus.jsonl` with *to* "jsonl", and return the folder.
+
+    The folder is replaced as a whole, or *out* names a new one; everything else in it stays as it is, as does the
+    fingerprint. In parts, texts are read as they are needed, so that a corpus may be larger than memory. MirblabError
+    for a collection that is in that form already, has no card, or is bundled, unless *out* is given.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     converted = load(convert("mini-qa", Path(folder) / "qa"))
+    ...     converted.fingerprint == load("mini-qa").fingerprint
+    True
+    """
+    check_known("form of a corpus", to, FORMS)
+    source = collection_folder(name_or_folder)
+    target = paths.expand_home(out) if str(out) else source
+    path = beir.find_texts(source, "corpus")
+    if path is None:
+        raise FileNotFoundError(f"{source} is no collection: it has no corpus")
+    is_same = (path.name == parts.MANIFEST) == (to == "parts")
+    if str(out) and target.exists():
+        raise MirblabError(f"{target} exists; name a new folder, or remove it")
+    if is_same and not str(out):
+        raise MirblabError(f"the corpus of {source} is in the form '{to}' already ({path.name}); nothing was changed")
+    if not str(out) and (name_or_folder in mini.COLLECTIONS or not (source / "card.toml").is_file()):
+        why = "is a bundled collection" if name_or_folder in mini.COLLECTIONS else "has no card.toml"
+        raise MirblabError(f"{source} {why} and is not replaced; give a new folder with --out")
+    digests.check_digests(source)
+    unwanted = shutil.ignore_patterns("corpus.jsonl*", parts.FOLDER, digests.DIGEST_FILE)
+    with replace_folders(target.absolute().parent, (target.name,)) as [beside]:
+        shutil.copytree(source, beside, ignore=unwanted, dirs_exist_ok=True)
+        beir.convert_corpus(source, beside, to_parts=to == "parts")
+    return target
 
 
 def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Path, list[str]]:
@@ -294,7 +358,7 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     ['own-latex-qa', 'own-latex-premise', 'own']
     """
     source = Path(origin).expanduser()
-    if origin and source.is_dir() and find_file(source, "corpus"):
+    if origin and source.is_dir() and beir.find_texts(source, "corpus"):
         if given := {name: value for name, value in options.items() if value}:
             raise MirblabError(
                 f"{origin} is a collection in BEIR's layout; leave {', '.join(given)} out, for LaTeX and tables"
@@ -313,7 +377,7 @@ def _on_disk() -> list[str]:
     return [
         path.name
         for path in folder.iterdir()
-        if not path.name.startswith(".") and path.is_dir() and find_file(path, "corpus")
+        if not path.name.startswith(".") and path.is_dir() and beir.find_texts(path, "corpus")
     ]
 
 
@@ -329,18 +393,28 @@ def _is_fresh(folder: Path) -> bool:
 
 
 def _has_same_content(collection: Collection, other: Collection) -> bool:
-    tables = ("corpus", "queries", "qrels")
-    return all(getattr(collection, name).astype(str).equals(getattr(other, name).astype(str)) for name in tables)
+    return all(_are_equal(getattr(collection, name), getattr(other, name)) for name in ("corpus", "queries", "qrels"))
 
 
-def _copy(source: Path, target: Path) -> None:
+def _are_equal(table: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Compare two tables cell by cell, since the texts of a corpus in parts need not fit in memory."""
+    if list(table) != list(other) or len(table) != len(other):
+        return False
+    return all(all(map(eq, map(str, table[name]), map(str, other[name]))) for name in table)
+
+
+def _copy(source: Path, target: Path, *, corpus: bool = True) -> None:
     atomic_files.make_folder(target / "qrels")
-    for stem in ("corpus", "queries", "candidates", "excluded_ids"):
-        path = find_file(source, stem)
-        if path:
-            shutil.copyfile(path, target / path.name)
-    for path in [*(source / "qrels").glob("*.tsv"), *source.glob("README*"), *source.glob(beir.GROUPS)]:
-        shutil.copyfile(path, target / path.relative_to(source))
+    stems = ("corpus", "queries", "candidates", "excluded_ids")[0 if corpus else 1 :]
+    files = [path for stem in stems if (path := find_file(source, stem))]
+    if corpus:
+        files += (source / parts.FOLDER).glob("*")
+    for path in [*files, *(source / "qrels").glob("*.tsv"), *source.glob("README*"), *source.glob(beir.GROUPS)]:
+        copied = target / path.relative_to(source)
+        copied.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, copied)
+    if not corpus and (source / "card.toml").is_file():
+        shutil.copyfile(source / "card.toml", target / "card.toml")
 
 
 def _mini(origin: str | None, out: Path) -> list[Path]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
-from mirblab.core.text_files import LineProblems, find_file, read_records
 from mirblab.data import beir as on_disk
 from mirblab.data import digests
 from mirblab.data.collection import read_card_table
@@ -166,7 +167,7 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
             yield mini.build(name, Path(folder) / name), name
         return
     places = (out / name, paths.data() / name, paths.expand_home(name))
-    known = [folder for folder in places if folder.is_dir() and find_file(folder, "corpus")]
+    known = [folder for folder in places if folder.is_dir() and on_disk.find_texts(folder, "corpus")]
     if not known:
         raise MirblabError(f"'{name}' is neither a collection that is built nor the folder of one; build it first")
     yield known[0], known[0].resolve().name
@@ -179,7 +180,7 @@ def _read(folder: Path) -> _Source:
     judged: dict[str, list[Judgement]] = {}
     proofs: dict[str, list[str]] = {}
     for split in sorted({"test", *on_disk.split_names(folder)}):
-        qrels = on_disk.read_qrels(folder, split, queries.query_id, corpus.doc_id)
+        qrels = on_disk.read_qrels(folder, split, pd.Index(queries.query_id), pd.Index(corpus.doc_id))
         judged[split] = list(zip(qrels.query_id, qrels.doc_id, qrels.relevance.tolist(), strict=True))
         for query, doc, relevance in judged[split]:
             relevant = proofs.setdefault(query, [])
@@ -189,8 +190,7 @@ def _read(folder: Path) -> _Source:
 
 
 def _rows(folder: Path, stem: str) -> dict[str, Row]:
-    path = find_file(folder, stem) or folder / f"{stem}.jsonl"
-    return {str(row["_id"]): row for _, row in read_records(path, LineProblems(path))}
+    return {str(row["_id"]): row for row in on_disk.read_rows(folder, stem)}
 
 
 def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:

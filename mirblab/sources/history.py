@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import re
 import shlex
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.data import beir
 from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row
@@ -133,10 +133,7 @@ def _read_rows(folder: Path, card: Row) -> CollectionRows:
     for path in sorted((folder / "qrels").glob("*.tsv")):
         pairs = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
         judged[path.stem] = [(query, document, int(grade)) for query, document, grade in pairs]
-    corpus, queries = (
-        [json.loads(line) for line in (folder / f"{stem}.jsonl").read_text("utf-8").split("\n") if line]
-        for stem in ("corpus", "queries")
-    )
+    corpus, queries = (list(beir.read_rows(folder, stem)) for stem in ("corpus", "queries"))
     return CollectionRows(corpus, queries, judged, Counter(card["counts"]["left_out"]))
 
 

@@ -79,7 +79,7 @@ class RankingLists:
     """The queries to learn from, the documents of each collection, and the queries kept for evaluation."""
 
     queries: list[RankedQuery]
-    documents: list[list[str]]
+    documents: list[Sequence[str]]
     held_out: list[RankedQuery]
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ def gather_lists(recipe: Recipe) -> RankingLists:
         )
     trained = {(source.name, source.split) for source in sources}
     apart = evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
-    queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[list[str]]()
+    queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[Sequence[str]]()
     for number, collection in enumerate(sources):
         found = _ranked_queries(recipe, number, collection, apart)
         kept = _held_out_rows(recipe, number, found, -(-recipe.held_out_queries // len(sources)))

@@ -18,7 +18,6 @@ import numpy as np
 from mirblab.core import atomic_files, registry
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
-from mirblab.core.text_files import find_file
 from mirblab.data import beir as on_disk
 from mirblab.data.collection import read_splits
 from mirblab.data.digests import write_digests
@@ -370,7 +369,7 @@ def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: n
 
 
 def _check_collection(folder: Path, out: Path) -> None:
-    if not find_file(folder, "corpus"):
+    if not on_disk.find_texts(folder, "corpus"):
         return
     try:
         splits = read_splits(folder)

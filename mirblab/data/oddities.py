@@ -1,0 +1,46 @@
+"""oddities: what is odd in the texts of a corpus, counted text by text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+
+_ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
+
+
+class TextOddities:
+    """Counts of documents without text, of those that repeat another's, and of those with HTML entities."""
+
+    def __init__(self) -> None:
+        self._n_empty = self._n_entities = 0
+        self._hashes = bytearray()  # of 128 bits each
+
+    def add(self, title: str, text: str) -> None:
+        """Count one more document."""
+        self._n_empty += not text.strip()
+        self._n_entities += has_entity(text)
+        self._hashes += hashlib.blake2b(f"{title} {text}".encode(), digest_size=16).digest()
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts, in this order, those of 0 included."""
+        return {
+            "documents without text": self._n_empty,
+            "documents that repeat another's text": count_repeats(self._hashes),
+            "texts with HTML entities": self._n_entities,
+        }
+
+
+def has_entity(text: str) -> bool:
+    """Return whether a text has an HTML entity such as `&lt;`."""
+    return "&" in text and _ENTITY.search(text) is not None
+
+
+def count_repeats(hashes: bytes | bytearray) -> int:
+    """Return how many of the *hashes*, of 16 bytes each, repeat an earlier one."""
+    halves = np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
+    if not len(halves):
+        return 0
+    ordered = halves[np.lexsort(halves.T)]
+    return int((ordered[1:] == ordered[:-1]).all(axis=1).sum())

@@ -1,0 +1,295 @@
+"""A corpus in parts is the corpus it was made from, whatever the cut, and a damaged part is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyarrow import parquet
+
+import mirblab as lab
+from mirblab.core.errors import MirblabError
+from mirblab.data import beir, parts, parts_writer
+from mirblab.data.collection import Collection, load_folder
+from mirblab.sources import catalogue
+from mirblab.sources.shared.builder import CollectionRows, write_rows
+
+TAGGED = [
+    {"_id": f"d{n:02}", "title": f"Title {n}" * (n % 3 == 0), "text": f"ring {n % 5} α&lt;β" * (n % 4 > 0),
+     "metadata": {"order": n, "tags": [f"t{n % 3}", "all"], "url": f"https://example.org/{n}"}}
+    for n in range(30)
+]  # fmt: skip
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Return a function that sets how many documents a part and a row group have."""
+
+    def set_sizes(part: int = 7, group: int = 3) -> None:
+        monkeypatch.setattr(parts_writer, "PART_DOCS", part)
+        monkeypatch.setattr(parts_writer, "GROUP_DOCS", group)
+
+    set_sizes()
+    return set_sizes
+
+
+def converted(name: str, out: Path) -> Collection:
+    """Return a bundled collection, converted into a new folder."""
+    return lab.load(catalogue.convert(name, out / name))
+
+
+@pytest.mark.parametrize("name", ["mini-wfb", "mini-mse-dup", "mini-mathlib"])
+def test_everything_that_is_measured_on_parts_is_what_jsonl_gives(cut, tmp_path, name):
+    """Fingerprint, texts, statistics, oddities and a run are equal, with rules for candidates, too."""
+    one, other = lab.load(name), converted(name, tmp_path)
+    assert isinstance(other.texts, parts.DocumentTexts)
+    assert len(list((tmp_path / name / "corpus").glob("*.parquet"))) == -(-len(one.texts) // 7)
+    assert other.fingerprint == one.fingerprint
+    assert list(other.texts) == one.texts
+    assert other.statistics() == one.statistics()
+    assert other.oddities == one.oddities
+    assert other.first_tags.tolist() == one.first_tags.tolist()
+    system = lab.system("structure" if name == "mini-wfb" else "bm25")
+    runs = [retrieve(system, collection) for collection in (one, other)]
+    pd.testing.assert_frame_equal(*runs)
+    assert len(runs[1]) > 100
+
+
+def retrieve(system, collection):
+    """Return the run of a system without the store, in which equal fingerprints would share it."""
+    from mirblab.retrieval import systems
+
+    return systems._SEARCHES[system.settings["kind"]](system, collection, 50)
+
+
+@pytest.mark.parametrize(("part", "group"), [(1, 1), (7, 3), (8, 8), (1000, 2), (30, 30)])
+def test_the_fingerprint_does_not_depend_on_the_cut(cut, make_folder, tmp_path, part, group):
+    """Nor do the digest of the content, orders, tags and other fields."""
+    shuffled = random.Random(part).sample(TAGGED, len(TAGGED))
+    folder = make_folder(shuffled, qrels="q1\td01\t1\nq2\td02\t1\n", card='candidates = ["tags"]\n')
+    queries = [{"_id": name, "text": name, "metadata": {"tags": ["t1"]}} for name in ("q1", "q2")]
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    one = load_folder(folder)
+    cut(part, group)
+    other = load_folder(catalogue.convert(folder, tmp_path / "parts"))
+    assert other.fingerprint == one.fingerprint
+    assert other.oddities == one.oddities
+    assert other.corpus.order.tolist() == one.corpus.order.tolist() == list(range(30))
+    assert other.corpus.tags.to_list() == one.corpus.tags.to_list()
+    assert other.candidates.allowed(np.arange(2)).tolist() == one.candidates.allowed(np.arange(2)).tolist()
+    assert list(beir.read_rows(tmp_path / "parts", "corpus")) == TAGGED
+    cut(4, 2)
+    again = load_folder(catalogue.convert(tmp_path / "parts", tmp_path / "again"))
+    assert again.corpus.text.array.parts.content == other.corpus.text.array.parts.content
+
+
+def test_a_column_of_parts_is_read_as_a_column_in_memory(cut, tmp_path):
+    """Positions, slices, masks, lists and whole columns have the same texts, in whatever order they are asked for."""
+    one, other = lab.load("mini-qa"), converted("mini-qa", tmp_path)
+    expected, column = one.corpus.text, other.corpus.text
+    places = np.random.default_rng(0).permutation(len(expected))[:200]
+    assert column.iloc[places].to_list() == expected.iloc[places].to_list()
+    mask = expected.str.len() > 300
+    assert column[mask].to_list() == expected[mask].to_list()
+    assert column.iloc[5:50:3].to_list() == expected.iloc[5:50:3].to_list()
+    assert column.iloc[-1] == expected.iloc[-1]
+    assert column.astype("str").equals(expected)
+    assert other.texts[10:40] == one.texts[10:40]
+    assert other.texts[::-7] == one.texts[::-7]
+    assert [other.texts[place] for place in places[:20]] == [one.texts[place] for place in places[:20]]
+    with pytest.raises(IndexError):
+        other.texts[len(one.texts)]
+    assert other.document("a5-simple-a1") == one.document("a5-simple-a1")
+    both = pd.concat([other.corpus, one.corpus])
+    assert both.text.to_list() == expected.to_list() * 2
+    assert pickle.loads(pickle.dumps(other)).texts[3] == one.texts[3]
+
+
+def test_opening_reads_no_text(cut, tmp_path, monkeypatch):
+    """Only the column of ids is read by load(), and a run's first documents cost their row groups only."""
+    folder = catalogue.convert("mini-qa", tmp_path / "qa")
+    read, plain = list[tuple[int, str]](), parts.Parts._read_group
+
+    def watched(self, group, name):
+        read.append((group, name))
+        return plain(self, group, name)
+
+    monkeypatch.setattr(parts.Parts, "_read_group", watched)
+    collection = lab.load(folder)
+    assert {name for _, name in read} == {"doc_id"}
+    read.clear()
+    assert collection.texts[100]
+    assert read == [(read[0][0], "title"), (read[0][0], "text")]
+
+
+def test_a_builder_writes_parts_above_a_size(cut, tmp_path, monkeypatch):
+    """The rows of a generator become parts, in the order of ids, and at that size still one file."""
+    rows = [{"_id": f"d{n}", "text": f"text {n}"} for n in range(40)]
+    for size, is_parts in ((39, True), (40, False)):
+        monkeypatch.setattr(beir, "LARGE", size)
+        given = CollectionRows((row for row in rows), [{"_id": "q", "text": "text"}], {"test": [("q", "d7", 1)]})
+        folder = write_rows(tmp_path / f"of-{size}", given, {"name": "rows"})
+        assert (folder / "corpus" / "manifest.json").is_file() == is_parts != (folder / "corpus.jsonl").is_file()
+        assert load_folder(folder).texts[7] == f"text {sorted(str(n) for n in range(40))[7]}"
+
+
+def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, tmp_path):
+    """`add` converts one large file, and its copy has the same content; a second call finds it there."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(beir, "LARGE", 10)
+    folder = make_folder(TAGGED, qrels="q1\td01\t1\nq2\td02\t1\n")
+    for _ in range(2):
+        target, notes = catalogue.add(folder, name="large")
+    assert (target / "corpus" / "manifest.json").is_file()
+    assert any("HTML entities" in note for note in notes)
+    assert lab.load("large").fingerprint == load_folder(folder).fingerprint
+    assert [path.name for path in (tmp_path / "home" / "data").iterdir()] == ["large"]
+    (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": 5}\n' * 12)
+    with pytest.raises(MirblabError, match=r"tiny/corpus.jsonl, line 1: 'text' of 'd1'"):
+        catalogue.add(folder, name="other")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"_id": "d05", "text": "again"}', r"line 31: duplicate _id 'd05', first on line \d+"),
+        ('{"_id": "d99"}', "line 31: 'text' of 'd99' must be a text"),
+        ("{", "line 31: broken JSON"),
+    ],
+)
+def test_a_wrong_file_is_not_converted(cut, make_folder, tmp_path, line, message):
+    """The error names the line, as that of load does, and nothing is left."""
+    folder = make_folder(random.Random(1).sample(TAGGED, 30), qrels="q1\td01\t1\nq2\td02\t1\n")
+    with open(folder / "corpus.jsonl", "a") as file:
+        file.write("\n" + line if not (folder / "corpus.jsonl").read_text().endswith("\n") else line)
+    with pytest.raises(MirblabError, match=message):
+        load_folder(folder)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(MirblabError, match=message):
+        catalogue.convert(folder, tmp_path / "out" / "parts")
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_what_cannot_be_converted_is_refused(cut, tmp_path, make_folder):
+    """A bundled collection, one without a card, one in that form, and a folder that exists are left as they are."""
+    with pytest.raises(MirblabError, match="bundled"):
+        catalogue.convert("mini-qa")
+    plain = make_folder()
+    with pytest.raises(MirblabError, match=r"has no card.toml and is not replaced; give a new folder with --out"):
+        catalogue.convert(plain)
+    with pytest.raises(MirblabError, match="exists; name a new folder"):
+        catalogue.convert("mini-qa", plain)
+    with pytest.raises(MirblabError, match="form of a corpus"):
+        catalogue.convert("mini-qa", tmp_path / "new", to="part")
+    folder = catalogue.convert("mini-qa", tmp_path / "qa")
+    with pytest.raises(MirblabError, match="in the form 'parts' already"):
+        catalogue.convert(folder)
+    (folder / "corpus.jsonl").write_text("{}")
+    (folder / "digests.txt").unlink()
+    with pytest.raises(MirblabError, match=r"corpus.jsonl and the parts in corpus/; keep one of them"):
+        lab.load(folder)
+
+
+def test_there_and_back_in_place_gives_the_same_rows(cut, tmp_path, make_folder):
+    """Every other file of the folder stays, and every field of a document."""
+    folder = make_folder(TAGGED, qrels="q1\td01\t1\nq2\td02\t1\n", card='title = "Mine"\n')
+    (folder / "reading.md").write_text("notes")
+    before = load_folder(folder).fingerprint
+    catalogue.convert(folder)
+    assert not (folder / "corpus.jsonl").exists()
+    assert (folder / "reading.md").read_text() == "notes"
+    assert load_folder(folder).fingerprint == before
+    catalogue.convert(folder, to="jsonl")
+    assert [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()] == TAGGED
+    assert not (folder / "corpus").exists()
+    assert load_folder(folder).fingerprint == before
+
+
+def damage(path: Path, offset: int) -> None:
+    """Change one byte of a file."""
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 0x10
+    path.write_bytes(content)
+
+
+def test_a_damaged_part_is_named(cut, tmp_path, make_folder):
+    """Cut, missing and exchanged parts are errors of load; a changed byte of a text is one of the text that is read."""
+    cut(10, 5)
+    made = catalogue.convert(make_folder(TAGGED, qrels="q1\td01\t1\nq2\td02\t1\n"), tmp_path / "made")
+    (made / "digests.txt").unlink()  # what the manifest detects without them
+    for change, message in (
+        (lambda path: path.write_bytes(path.read_bytes()[:-100]), r"part-00001.parquet should have [\d,]+ bytes"),
+        (lambda path: path.unlink(), "part-00001.parquet is missing"),
+        (lambda path: damage(path, -20), "part-00001.parquet is not the file that was written"),
+        (
+            lambda path: shutil.copyfile(path.with_name("part-00002.parquet"), path),
+            "part-00001.parquet (should|is not)",
+        ),
+    ):
+        folder = shutil.copytree(made, tmp_path / "broken")
+        change(folder / "corpus" / "part-00001.parquet")
+        with pytest.raises(MirblabError, match=message):
+            load_folder(folder)
+        shutil.rmtree(folder)
+    folder = shutil.copytree(made, tmp_path / "broken")
+    path = folder / "corpus" / "part-00001.parquet"
+    place = parquet.ParquetFile(path).metadata.row_group(1).column(2).data_page_offset
+    damage(path, place + 60)
+    collection = load_folder(folder)
+    assert collection.texts[14] == load_folder(made).texts[14]
+    with pytest.raises(MirblabError, match=r"part-00001.parquet is damaged .*; copy the folder again, or build"):
+        list(collection.texts)
+    with pytest.raises(MirblabError, match=r"part-00001.parquet is damaged"):
+        _ = collection.fingerprint
+    assert [line.split(" ")[0] for line in parts.find_damage(folder / "corpus")] == [str(path)]
+    assert parts.find_damage(made / "corpus") == []
+
+
+def test_parts_that_changed_after_they_were_built_are_refused(cut, tmp_path):
+    """Where digests are stored, another manifest or a new file is an error, too, as for every collection."""
+    folder = catalogue.convert("mini-qa", tmp_path / "qa")
+    (folder / "corpus" / "part-99999.parquet").write_bytes(b"PAR1")
+    with pytest.raises(MirblabError, match=r"corpus/part-99999.parquet is new"):
+        lab.load(folder)
+
+
+def test_a_killed_conversion_is_no_collection(cut, tmp_path):
+    """Until all parts are written there is no folder that could be taken for a corpus; the next run cleans up."""
+    code = (
+        "import os, sys\n"
+        "from mirblab.data import parts_writer\n"
+        "from mirblab.sources import catalogue\n"
+        "parts_writer.PART_DOCS = 7\n"
+        "plain, written = parts_writer._write_part, []\n"
+        "def write(path, rows):\n"
+        "    plain(path, rows)\n"
+        "    written.append(path)\n"
+        "    if len(written) == 20:\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "parts_writer._write_part = write\n"
+        "catalogue.convert('mini-qa', sys.argv[1])\n"
+    )
+    out = tmp_path / "out" / "qa"
+    ended = subprocess.run([sys.executable, "-c", code, out], env=os.environ, capture_output=True)
+    assert ended.returncode == -9
+    left = list(out.parent.iterdir())
+    assert len(left) == 1 and left[0].name.startswith(".")
+    assert lab.load(catalogue.convert("mini-qa", out)).fingerprint == lab.load("mini-qa").fingerprint
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_corpus_of_nothing_has_no_part(cut, make_folder, tmp_path):
+    """An empty file is an empty corpus in either form."""
+    folder = make_folder(" ", " ", "query-id\tcorpus-id\tscore\n")
+    beir.convert_corpus(folder, tmp_path)
+    made = parts.read_parts(tmp_path / "corpus")
+    assert len(made) == 0 and made.text.to_list() == []

@@ -63,6 +63,7 @@ STORES = (
           older_with="older"),
     Store("codes", "parts of coded vectors", "mirblab.retrieval.codes", "verify", "cache/codes"),
     Store("runs", "runs", "mirblab.retrieval.run_store", "verify", "cache/runs"),
+    Store("postings", "indexes of terms", "mirblab.retrieval.postings", "verify", "cache/postings"),
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
+from mirblab.data.parts import parts_of
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
 from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings
@@ -482,8 +486,13 @@ def search(
     settings = _adapt_to_language(collection, given)
     check_positive(depth=depth)
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
+    is_plain = engine != "rank-bm25" and not compat and query_weighting == "count"
+    stored = _stored_index(collection, settings) if is_plain else None
     if engine == "rank-bm25":
         hits = _okapi(collection, settings, depth)
+    elif stored is not None:
+        tokens = tokenizer_named(settings["tokenizer"])(collection.query_texts)
+        hits = stored.search(tokens, depth, collection.candidates if collection.candidates.rules else None)
     else:
         indexed = IndexedCollection(collection, settings, _index(collection, settings))
         hits = indexed.search(collection.query_texts, depth, collection.candidates)
@@ -654,6 +663,32 @@ def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
     documents = map(token_reader(settings["tokenizer"], vocabulary.__getitem__), collection.texts)
     parts = (settings[name] for name in _WEIGHING)
     return TermIndex.weighted(vocabulary, count_terms(documents, vocabulary), *parts)
+
+
+def _stored_index(collection: Collection, settings: dict[str, Any]) -> StoredIndex | None:
+    """Return the index on disk of a collection in parts, built where it is missing; None for other collections."""
+    corpus = parts_of(collection.corpus)
+    if corpus is None:
+        return None
+    weighing = {name: settings[name] for name in _WEIGHING}
+    facts = {"content": corpus.content, "tokenizer": settings["tokenizer"], "version": RUNS_VERSION, **weighing}
+    digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
+    folder = paths.cache() / "postings" / digest
+
+    def build() -> None:
+        words = map(token_reader(settings["tokenizer"]), collection.texts)
+        try:
+            build_index(words, folder, **weighing)
+        except MirblabError:
+            if not folder.is_dir():  # another process has built it meanwhile
+                raise
+
+    if folder.is_dir():
+        try:
+            return StoredIndex.open(folder)
+        except MirblabError as error:
+            stored_files.set_aside(folder, str(error), "it is built again")
+    return StoredIndex.open(folder) if atomic_files.try_to_store("indexes of terms", build) else None
 
 
 def _okapi(collection: Collection, settings: dict[str, Any], depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

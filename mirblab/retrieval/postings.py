@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirblab.core import atomic_files
+from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
@@ -337,6 +337,23 @@ def find_damage(folder: str | Path) -> list[str]:
         if digest.hexdigest() != file["digest"]:
             problems.append(f"{folder / file['name']} is damaged; remove the folder and build the index again")
     return problems
+
+
+def verify(folder: Path) -> list[str]:
+    """Check every index in *folder*, and set damaged ones aside; return a line for each problem and unknown file."""
+    lines = []
+    for path in stored_files.sound_paths(folder):
+        if not (path / MANIFEST).is_file():
+            lines.append(stored_files.unknown_file_message(path))
+            continue
+        try:
+            damage = find_damage(path)
+        except MirblabError as error:
+            damage = [str(error)]
+        if damage:
+            stored_files.set_aside(path, damage[0], "it is built again")
+        lines += damage
+    return lines
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

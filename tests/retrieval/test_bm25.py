@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from ir_measures import nDCG
 
 from mirblab.core.errors import MirblabError
-from mirblab.data import candidates
+from mirblab.data import candidates, parts_writer
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
+from mirblab.data.parts import Parts
 from mirblab.data.ranking import TopK
 from mirblab.retrieval import bm25, postings, tokenizers
 from mirblab.retrieval.postings import find_damage
+from mirblab.sources import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = [f"{stem}{ending}" for stem in ("ring", "field", "group", "sheaf", "knot", "prime") for ending in "abcdefgh"]
@@ -603,3 +605,65 @@ def test_ngrams_find_the_formula_that_words_cannot(build):
     run = bm25.search(build(docs, [r"$\left(a+b\right)$"]), depth=3, tokenizer="latex-ngrams")
     assert run.doc_id.astype(str).tolist() == ["d0000", "d0001"]
     assert not len(bm25.search(build(docs, ["$a+b$"]), depth=3, tokenizer="words"))
+
+
+@pytest.fixture
+def in_parts(build, tmp_path, monkeypatch, random_texts):
+    """Return the same collection as one file and in parts of 7 documents, with an index in parts of 16."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(parts_writer, "PART_DOCS", 7)
+    monkeypatch.setattr(bm25, "PART_DOCS", 16)
+    build(*random_texts, card='name = "tiny"\ncandidates = "not-self"\n')
+    return load_folder(tmp_path / "tiny"), load_folder(catalogue.convert(tmp_path / "tiny", tmp_path / "parts"))
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "bm25l", "b": 0.3}, {"tokenizer": "words"}, {"k1": 0.0}])
+def test_a_collection_in_parts_has_the_run_of_one_file(in_parts, options, monkeypatch, tmp_path):
+    """Byte for byte, by an index that is built once and whose texts are then not read again."""
+    one, other = in_parts
+    expected = bm25.search(one, depth=40, **options)
+    assert bm25.search(other, depth=40, **options).equals(expected)
+    built = list((tmp_path / "home" / "cache" / "postings").iterdir())
+    assert len(built) == 1
+    monkeypatch.setattr(Parts, "_read_group", lambda *_: pytest.fail("a text was read"))
+    run = bm25.search(other, depth=40, **options)
+    assert run.score.to_numpy().tobytes() == expected.score.to_numpy().tobytes()
+    assert run.attrs == expected.attrs
+
+
+def test_what_the_stored_index_has_not_is_computed_in_memory(in_parts, tmp_path):
+    """The published defect, weighted queries, rank-bm25 and explanations read the texts and give the same."""
+    one, other = in_parts
+    for options in ({"compat": "mirb"}, {"query_weighting": "bm25"}, {"engine": "rank-bm25"}):
+        assert bm25.search(other, depth=40, **options).equals(bm25.search(one, depth=40, **options))
+    assert not (tmp_path / "home" / "cache" / "postings").exists()
+    query = one.query_texts[0]
+    assert bm25.explain(other, query, one.doc_ids[3]).equals(bm25.explain(one, query, one.doc_ids[3]))
+
+
+def test_a_damaged_stored_index_is_set_aside_and_built_again(in_parts, tmp_path):
+    """A file that was cut is noticed when it is opened, a changed byte by the check of the caches."""
+    one, other = in_parts
+    expected = bm25.search(other, depth=40)
+    [folder] = (tmp_path / "home" / "cache" / "postings").iterdir()
+    path = folder / "part-00000.bin"
+    path.write_bytes(path.read_bytes()[:-64])
+    with pytest.warns(UserWarning, match=r"is damaged .*part-00000.bin should have .* it is built again"):
+        assert bm25.search(other, depth=40).equals(expected)
+    content = bytearray(path.read_bytes())
+    content[70] ^= 1
+    path.write_bytes(content)
+    with pytest.warns(UserWarning, match="it is built again"):
+        [line] = postings.verify(folder.parent)
+    assert "part-00000.bin is damaged" in line
+    assert not folder.exists()
+    assert bm25.search(other, depth=40).equals(expected)
+
+
+def test_where_no_index_can_be_stored_one_in_memory_is_used(in_parts, tmp_path, monkeypatch, capsys):
+    """A home that cannot be written costs a note, not the run."""
+    one, other = in_parts
+    (tmp_path / "home" / "cache").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "home" / "cache" / "postings").write_text("in the way")
+    assert bm25.search(other, depth=40).equals(bm25.search(one, depth=40))
+    assert "indexes of terms cannot be stored" in capsys.readouterr().err

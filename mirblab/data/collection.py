@@ -352,6 +352,7 @@ def count_oddities(
     """Return how many documents and queries have each oddity of real data; oddities that do not occur are left out."""
     relevant = qrels.query_id[qrels.relevance >= relevant_from].nunique()
     of_documents, query_texts = _document_oddities(corpus), queries.text.to_list()
+    doc_ids = qrels.doc_id.cat.categories  # `isin` of pandas would make a Python string of every id
     counts = {
         "documents without text": of_documents["documents without text"],
         "queries without text": sum(not text.strip() for text in query_texts),
@@ -359,7 +360,7 @@ def count_oddities(
         "queries that repeat another's text": len(query_texts) - len(set(query_texts)),
         "texts with HTML entities": of_documents["texts with HTML entities"] + sum(map(has_entity, query_texts)),
         "queries without a relevant document": len(queries) - relevant,
-        "queries that are documents of the same id": int(queries.query_id.isin(corpus.doc_id).sum()),
+        "queries that are documents of the same id": int((doc_ids.get_indexer(pd.Index(queries.query_id)) >= 0).sum()),
     }
     return {what: count for what, count in counts.items() if count}
 

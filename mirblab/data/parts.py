@@ -306,7 +306,8 @@ def text_batches(column: pd.Series) -> Iterator[pa.Array]:
         yield from column.array.batches()
         return
     for start in range(0, len(column), _BLOCK):
-        yield pa.array(column.iloc[start : start + _BLOCK].to_list(), pa.large_string())
+        texts = pa.array(column.iloc[start : start + _BLOCK], pa.large_string())
+        yield from texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
 
 
 def text_bytes(column: pa.Array) -> bytes | memoryview:

@@ -24,7 +24,7 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
-from mirblab.data.parts import parts_of
+from mirblab.data.parts import DocumentTexts, parts_of
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
 from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings
@@ -400,7 +400,7 @@ class StoredIndex:
 
 
 def build_index(
-    tokens: Iterable[Iterable[str]],
+    tokens: Iterable[Iterable[str]] | Callable[[int], Iterable[Iterable[str]]],
     folder: str | Path,
     *,
     method: str = "lucene",
@@ -412,8 +412,10 @@ def build_index(
 
     The documents are read once, 32,768 at a time, so that memory grows with the vocabulary and not with their number:
     term frequencies wait on disk, part by part, until the document frequencies and lengths of all parts are summed.
-    A search returns what that of one index in memory returns, bit for bit. MirblabError for settings that `search`
-    refuses and for a folder that exists, StorageError when the disk is full.
+    A search returns what that of one index in memory returns, bit for bit. *tokens* may be a function that returns
+    those of the documents from a position on: what is counted then stays on disk when the build is stopped, and the
+    next call, which must be for the same documents, goes on from there. MirblabError for settings that `search` refuses
+    and for a folder that exists, StorageError when the disk is full.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as home:
@@ -423,12 +425,10 @@ def build_index(
     """
     settings = _check_settings(method, k1, b, delta)
     vocabulary = Vocabulary()
-    numbers = (map(vocabulary.__getitem__, document) for document in tokens)
     n_docs, n_tokens, document_counts = 0, 0, np.zeros(0, dtype=np.int64)
-    with PostingsWriter(folder) as writer, progress(None, "indexing", "documents") as bar:
-        while len((counted := count_terms(islice(numbers, PART_DOCS), vocabulary))[1]):
-            frequencies, lengths = counted
-            writer.keep_counts(frequencies, lengths)
+    goes_on = callable(tokens)
+    with PostingsWriter(folder, goes_on=goes_on) as writer, progress(None, "indexing", "documents") as bar:
+        for frequencies, lengths in _count_parts(tokens, vocabulary, writer):
             document_counts = np.pad(document_counts, (0, len(vocabulary) - len(document_counts)))
             document_counts += np.bincount(frequencies.indices, minlength=len(vocabulary))
             n_docs, n_tokens = n_docs + len(lengths), n_tokens + int(lengths.sum())
@@ -439,6 +439,26 @@ def build_index(
             writer.add(frequencies, find_common(document_counts, n_docs))
         writer.finish(list(vocabulary), absent)
     return StoredIndex.open(folder)
+
+
+def _count_parts(
+    tokens: Iterable[Iterable[str]] | Callable[[int], Iterable[Iterable[str]]],
+    vocabulary: Vocabulary,
+    writer: PostingsWriter,
+) -> Iterator[tuple[csr_array, np.ndarray]]:
+    """Yield term frequencies and lengths of successive documents, those that the *writer* has already from there."""
+    n_docs = 0
+    for frequencies, lengths, new_terms in writer.earlier_counts():
+        vocabulary.update(zip(new_terms, range(len(vocabulary), len(vocabulary) + len(new_terms)), strict=True))
+        n_docs += len(lengths)
+        yield frequencies, lengths
+    documents = iter(tokens(n_docs) if callable(tokens) else tokens)
+    numbers = (map(vocabulary.__getitem__, document) for document in documents)
+    n_terms = len(vocabulary)
+    while len((counted := count_terms(islice(numbers, PART_DOCS), vocabulary))[1]):
+        writer.keep_counts(*counted, list(islice(vocabulary, n_terms, None)))
+        n_terms = len(vocabulary)
+        yield counted
 
 
 def search(
@@ -676,9 +696,12 @@ def _stored_index(collection: Collection, settings: dict[str, Any]) -> StoredInd
     folder = paths.cache() / "postings" / digest
 
     def build() -> None:
-        words = map(token_reader(settings["tokenizer"]), collection.texts)
+        def words_from(position: int) -> Iterator[Iterable[str]]:
+            texts = collection.corpus.iloc[position:]
+            return map(token_reader(settings["tokenizer"]), DocumentTexts(texts.title.array, texts.text.array))
+
         try:
-            build_index(words, folder, **weighing)
+            build_index(words_from, folder, **weighing)
         except MirblabError:
             if not folder.is_dir():  # another process has built it meanwhile
                 raise

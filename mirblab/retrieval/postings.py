@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ PART_DOCS = 1 << 15  # documents in a part, at most 2^16: their scores stay in a
 COMMON_SHARE = 1 / 8  # a term in this share of all documents has a code for each document instead of postings
 FORMAT = 1  # of stored postings; raised by one when their files change
 MANIFEST = "manifest.json"
+COUNTS = ".counts"  # the end of the name of a folder with counts for an index that is not finished
 LEAST_SLACK = 1 << 10  # documents kept for a query, beside three times the depth, before the worst are dropped
 _CODES = 127
 _ROUNDING = 2.0**-22  # four times that of one float32 operation
@@ -233,14 +235,17 @@ class Postings:
 class PostingsWriter:
     """Writes postings to a new folder, in parts: first the counts of all, then the weights that follow from them.
 
-    It works in an unfinished folder beside the new one, which gets its name at the end, and is removed on failure.
+    It works in an unfinished folder beside the new one, which gets its name at the end, and is removed on failure. With
+    *goes_on* the counts are in a folder beside it, which stays on failure: the next writer, of the same documents, has
+    them already.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, *, goes_on: bool = False) -> None:
+        self.folder, self.goes_on = Path(folder), goes_on
         if self.folder.exists():
             raise MirblabError(f"{self.folder} exists; name a new folder for the index, or remove this one")
         self.unfinished = atomic_files.unfinished_name(self.folder)
+        self.counted = self.folder.with_name(f"{self.folder.name}{COUNTS}") if goes_on else self.unfinished / "counts"
         self.files: list[dict[str, Any]] = []
         self.n_counted, self.n_docs = 0, 0
 
@@ -253,24 +258,49 @@ class PostingsWriter:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Remove the unfinished folder, if it is still there."""
+        """Remove the unfinished folder, if it is still there, and the counts of a finished index."""
         atomic_files.remove_path(self.unfinished)
+        if self.goes_on and self.folder.is_dir() and self.counted.is_dir():
+            atomic_files.remove_path(self.counted)
 
-    def keep_counts(self, frequencies: csr_array, lengths: np.ndarray) -> None:
+    def earlier_counts(self) -> Iterator[tuple[csr_array, np.ndarray, list[str]]]:
+        """Yield what an earlier writer has kept, in order, each with the terms that are new in it."""
+        while (counts := self._read_counts(self.n_counted)) is not None:
+            self.n_counted += 1
+            yield counts
+
+    def keep_counts(self, frequencies: csr_array, lengths: np.ndarray, new_terms: list[str]) -> None:
         """Store term frequencies, (n_docs, n_terms), and lengths of the next documents, at most 2^16."""
-        arrays = [frequencies.indptr, frequencies.indices, frequencies.data, lengths]
-        self._write(f"counts-{self.n_counted:05}", arrays)
+        starts, terms, content = frequencies.indptr, frequencies.indices, io.BytesIO()
+        names = np.frombuffer(json.dumps(new_terms).encode(), np.uint8)
+        np.savez(content, starts=starts, terms=terms, frequencies=frequencies.data, lengths=lengths, names=names)
+        stored_files.write_sealed(self.counted, f"counts-{self.n_counted:05}", ".npz", content.getbuffer())
         self.n_counted += 1
 
     def counts(self, n_terms: int) -> Iterator[tuple[csr_array, np.ndarray]]:
-        """Yield what `keep_counts` has stored, in order, and remove it; *n_terms* is the number of all terms."""
+        """Yield the counts of all documents, in order; *n_terms* is the number of all terms."""
         from scipy.sparse import csr_array
 
-        kept, self.files = self.files, []
-        for file in kept:
-            starts, terms, frequencies, lengths = _map_arrays(self.unfinished, file)
-            yield csr_array((frequencies, terms, starts), shape=(len(lengths), n_terms)), lengths
-            (self.unfinished / file["name"]).unlink()
+        for number in range(self.n_counted):
+            counts = self._read_counts(number)
+            if counts is None:
+                raise MirblabError(f"{self.counted} lost the counts of part {number}; build the index again")
+            frequencies, lengths, _ = counts
+            parts = frequencies.data, frequencies.indices, frequencies.indptr
+            yield csr_array(parts, shape=(len(lengths), n_terms)), lengths
+
+    def _read_counts(self, number: int) -> tuple[csr_array, np.ndarray, list[str]] | None:
+        from scipy.sparse import csr_array
+
+        for path in sorted(self.counted.glob(f"counts-{number:05}-*.npz")):
+            content = stored_files.read_sealed(path, "its documents are counted again")
+            if content is not None:
+                with np.load(io.BytesIO(content)) as file:
+                    rows, lengths = (file["frequencies"], file["terms"], file["starts"]), file["lengths"]
+                    n_terms = int(file["terms"].max(initial=-1)) + 1
+                    names = json.loads(file["names"].tobytes())
+                return csr_array(rows, shape=(len(lengths), n_terms)), lengths, names
+        return None
 
     def add(self, weights: csr_array, common: np.ndarray) -> None:
         """Store the weights, (n_docs, n_terms), of the next documents; *common* are the common terms of all."""
@@ -286,6 +316,8 @@ class PostingsWriter:
         self._write("terms", [common, absent, np.frombuffer(json.dumps(terms).encode(), dtype=np.uint8)])
         manifest = {"format": FORMAT, "n_docs": self.n_docs, "files": self.files}
         atomic_files.write_text(self.unfinished / MANIFEST, json.dumps(manifest, indent=1))
+        if not self.goes_on:
+            atomic_files.remove_path(self.counted)
         atomic_files.flush_tree(self.unfinished)
         with atomic_files.writing(self.folder):
             atomic_files.rename_path(self.unfinished, self.folder)
@@ -343,6 +375,8 @@ def verify(folder: Path) -> list[str]:
     """Check every index in *folder*, and set damaged ones aside; return a line for each problem and unknown file."""
     lines = []
     for path in stored_files.sound_paths(folder):
+        if path.name.endswith(COUNTS):
+            continue  # each file is checked when the build goes on
         if not (path / MANIFEST).is_file():
             lines.append(stored_files.unknown_file_message(path))
             continue

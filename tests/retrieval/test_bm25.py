@@ -667,3 +667,32 @@ def test_where_no_index_can_be_stored_one_in_memory_is_used(in_parts, tmp_path, 
     (tmp_path / "home" / "cache" / "postings").write_text("in the way")
     assert bm25.search(other, depth=40).equals(bm25.search(one, depth=40))
     assert "indexes of terms cannot be stored" in capsys.readouterr().err
+
+
+def test_a_stopped_build_goes_on_where_it_was(random_texts, tmp_path, monkeypatch):
+    """What was counted is not read again, a damaged file of counts is, and the index is that of one build."""
+    monkeypatch.setattr(bm25, "PART_DOCS", 16)
+    docs, queries = (word_tokens(texts) for texts in random_texts)
+    whole = as_lists(bm25.build_index(iter(docs), tmp_path / "whole").search(queries, 40))
+    asked = list[int]()
+
+    def documents(first: int, last: int = len(docs)):
+        asked.append(first)
+        yield from docs[first:last]
+        if last < len(docs):
+            raise KeyboardInterrupt
+
+    for last in (100, 200):
+        with pytest.raises(KeyboardInterrupt):
+            bm25.build_index(lambda first, last=last: documents(first, last), tmp_path / "index")
+        assert {path.name for path in tmp_path.iterdir()} == {"whole", "index.counts"}
+    [sealed] = (tmp_path / "index.counts").glob("counts-00011-*")
+    sealed.write_bytes(sealed.read_bytes()[:-1])
+    assert postings.verify(tmp_path) == []
+    with pytest.warns(UserWarning, match="counts-00011-.* its documents are counted again"):
+        index = bm25.build_index(documents, tmp_path / "index")
+    assert asked == [0, 96, 176]
+    assert as_lists(index.search(queries, 40)) == whole
+    assert {path.name for path in tmp_path.iterdir()} == {"whole", "index"}
+    for path in (tmp_path / "whole").glob("*.bin"):
+        assert path.read_bytes() == (tmp_path / "index" / path.name).read_bytes()

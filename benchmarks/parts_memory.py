@@ -5,7 +5,8 @@
 The collection is made by a rule: short statements with formulas, in an order that is not that of their ids, and 200
 queries of which each asks for one of them. Each step runs in a process of its own, whose peak memory and time are
 printed: writing the parts from a stream, load() with the fingerprint, BM25 with an empty cache, and BM25 with the index
-stored but not the run. "mapped" is how much of the peak are pages of files, which the system drops when it needs room.
+stored but not the run. "own MB" is the largest part of it that is no page of a file (the system drops those when it
+needs room), seen every 10 ms.
 Up to --jsonl documents the same is done with corpus.jsonl, and the runs are compared byte for byte.
 """
 
@@ -19,6 +20,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,18 +88,28 @@ def search(folder: Path) -> str:
 
 
 def measure(step: str, folder: Path, n_docs: int, in_one_file: bool) -> dict[str, object]:
-    """Run a step and return its seconds, its peak memory in MB, how much of that is mapped, and what it returned."""
+    """Run a step and return its seconds, its peak memory in MB, how much of it is its own, and what it returned."""
     import mirblab as lab  # noqa: F401  the imports are not what is measured
     from mirblab.retrieval import bm25  # noqa: F401
 
-    start = time.perf_counter()
+    start, own, is_running = time.perf_counter(), [0], [True]
+
+    def watch() -> None:
+        while is_running[0]:
+            lines = Path("/proc/self/status").read_text().split("\n")
+            own[0] = max(own[0], *(int(line.split()[1]) // 1024 for line in lines if line.startswith("RssAnon")))
+            time.sleep(0.01)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     result = {"write": lambda: write(folder, n_docs, in_one_file), "load": lambda: load(folder)}.get(
         step, lambda: search(folder)
     )()
-    status = Path("/proc/self/status").read_text().split("\n")
-    mapped = next((int(line.split()[1]) // 1024 for line in status if line.startswith("RssFile")), 0)
+    seconds = round(time.perf_counter() - start, 1)
+    is_running[0] = False
+    watcher.join()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return {"seconds": round(time.perf_counter() - start, 1), "peak_mb": peak, "mapped_mb": mapped, "result": result}
+    return {"seconds": seconds, "peak_mb": peak, "own_mb": own[0], "result": result}
 
 
 def main() -> None:
@@ -111,7 +123,7 @@ def main() -> None:
         step, folder, n_docs, in_one_file = given.step
         print(json.dumps(measure(step, Path(folder), int(n_docs), in_one_file == "True")))
         return
-    print(f"{'documents':>10} {'form':>6} {'step':>14} {'seconds':>8} {'peak MB':>8} {'mapped':>7} {'disk MB':>8}")
+    print(f"{'documents':>10} {'form':>6} {'step':>14} {'seconds':>8} {'peak MB':>8} {'own MB':>7} {'disk MB':>8}")
     for n_docs in map(int, given.docs.split(",")):
         found: dict[bool, dict[str, object]] = {}
         for in_one_file in (False, True)[: 2 if n_docs <= given.jsonl else 1]:
@@ -126,7 +138,7 @@ def main() -> None:
                     disk = sum(path.stat().st_size for path in Path(home).rglob("*") if path.is_file()) >> 20
                     form = "jsonl" if in_one_file else "parts"
                     print(f"{n_docs:>10,} {form:>6} {step:>14} {about['seconds']:>8} {about['peak_mb']:>8,} "
-                          f"{about['mapped_mb']:>7,} {disk:>8,}", flush=True)  # fmt: skip
+                          f"{about['own_mb']:>7,} {disk:>8,}", flush=True)  # fmt: skip
         if len(found) == 2:
             print(f"{'':>10} fingerprints and runs are {'equal' if found[True] == found[False] else 'DIFFERENT'}: "
                   f"{found[False]['search']}")  # fmt: skip

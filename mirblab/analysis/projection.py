@@ -30,6 +30,7 @@ _METRICS = ("cosine", "euclidean")
 _SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
 _OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
 
+LARGEST_MAP = 500_000  # points
 _REGION = 12  # statements of a region of a map, at least, on average
 
 _LEAD = "lead"
@@ -52,7 +53,8 @@ def project(
 
     UMAP (McInnes, Healy and Melville, 2018) runs on one thread with rows sorted by id, so that a seed gives the same
     map on one machine; other machines draw others, so the coordinates are stored under the hash of vectors and
-    parameters. MirblabError for fewer than four rows.
+    parameters. MirblabError for fewer than four rows, and for more than `LARGEST_MAP`, whose neighbours would not fit
+    in memory and whose points nobody could see.
 
     >>> coordinates = project(np.random.default_rng(0).normal(size=(12, 8)), [f"d{n:02d}" for n in range(12)])
     >>> coordinates.columns.tolist(), len(coordinates)
@@ -61,6 +63,11 @@ def project(
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if len(vectors) < 4 or len(vectors) != len(ids):
         raise MirblabError(f"a map needs at least 4 vectors and one id each; found {len(vectors)} and {len(ids)} ids")
+    if len(vectors) > LARGEST_MAP:
+        raise MirblabError(
+            f"a map has at most {LARGEST_MAP:,} points, found {len(vectors):,}; draw a sample, for example "
+            f"rows = np.random.default_rng(0).choice(len(vectors), {LARGEST_MAP // 10:,}, replace=False)"
+        )
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
     folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -230,10 +231,15 @@ class TagRule:
 
 
 def tag_matrix(tags: pd.Series, names: pd.Index) -> csr_array:
-    """Return a sparse matrix (n_rows, n_tags) of ones for a column of lists of tags."""
+    """Return a sparse matrix (n_rows, n_tags) of ones for a column of lists of tags, all of them in *names*, sorted."""
     from scipy.sparse import csr_array
 
-    lists = [sorted(set(row)) if isinstance(row, list) else [] for row in tags]
-    rows = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
-    columns = names.get_indexer(pd.Index([tag for row in lists for tag in row], dtype=object))
-    return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(lists), len(names)))
+    numbers = {name: number for number, name in enumerate(names)}
+    used, sizes = array("q"), array("q")  # a list of lists would need a hundred bytes for each row
+    for row in tags:
+        own = sorted({numbers[tag] for tag in row}) if isinstance(row, list) else []
+        used.extend(own)
+        sizes.append(len(own))
+    rows = np.repeat(np.arange(len(sizes)), np.array(sizes, np.int64))
+    columns = np.array(used, np.int64)
+    return csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(len(sizes), len(names)))

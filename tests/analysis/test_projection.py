@@ -215,3 +215,10 @@ def test_regions_are_named_by_the_words_of_their_statements_and_are_the_same_on_
     assert set(projection.label_regions(both.assign(text="The same.")).region) == {""}
     with pytest.raises(MirblabError, match="no column 'text'"):
         projection.label_regions(both.drop(columns="text"))
+
+
+def test_a_map_of_too_many_points_is_refused(monkeypatch):
+    """The error says how many are drawn, and how to take a sample."""
+    monkeypatch.setattr(projection, "LARGEST_MAP", 39)
+    with pytest.raises(MirblabError, match=r"at most 39 points, found 40; draw a sample, for example rows = np.random"):
+        projection.project(VECTORS, IDS)

@@ -21,6 +21,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import beir, parts, parts_writer
 from mirblab.data.collection import Collection, load_folder
 from mirblab.sources import catalogue
+from mirblab.sources.metamath import find_database
 from mirblab.sources.shared.builder import CollectionRows, write_rows
 
 TAGGED = [
@@ -140,6 +141,41 @@ def test_a_builder_writes_parts_above_a_size(cut, tmp_path, monkeypatch):
         folder = write_rows(tmp_path / f"of-{size}", given, {"name": "rows"})
         assert (folder / "corpus" / "manifest.json").is_file() == is_parts != (folder / "corpus.jsonl").is_file()
         assert load_folder(folder).texts[7] == f"text {sorted(str(n) for n in range(40))[7]}"
+
+
+@pytest.mark.parametrize("build", ["metamath", "hard", "stackexchange"])
+def test_what_is_built_in_parts_is_what_is_built_in_one_file(cut, tmp_path, monkeypatch, build):
+    """Of the largest sources, and of a collection that is made from one in parts."""
+
+    def make(home: Path, large: int) -> dict[str, str]:
+        monkeypatch.setenv("MIRBLAB_HOME", str(home))
+        monkeypatch.setattr(beir, "LARGE", large)
+        if build == "stackexchange":
+            folders = catalogue.build(build, str(write_dump(home / "dump")), name="own")
+        else:
+            folders = catalogue.build(build, "mini-stacks" if build == "hard" else str(find_database("mini")))
+        assert all((folder / "corpus" / "manifest.json").is_file() == (large == 3) for folder in folders)
+        return {folder.name: lab.load(folder).fingerprint for folder in folders}
+
+    assert make(tmp_path / "parts", 3) == make(tmp_path / "file", 10_000)
+
+
+def write_dump(folder: Path) -> Path:
+    """Write a dump of Stack Exchange with 60 questions, of which every third repeats an earlier one."""
+    folder.mkdir(parents=True)
+    posts = [
+        f'<row Id="{n}" PostTypeId="1" Title="What is ring {n} good for?" Body="&lt;p&gt;Let $R_{{{n}}}$ be a ring '
+        f'with {n} elements, where is it?&lt;/p&gt;" Tags="&lt;t{n}&gt;" CreationDate="2020-01-01T00:00:00.000" />'
+        for n in range(1, 61)
+    ]
+    links = [
+        f'<row Id="{n}" PostId="{n}" RelatedPostId="{n - 1}" LinkTypeId="3" CreationDate="2020-01-01T00:00:00.000" />'
+        for n in range(3, 61, 3)
+    ]
+    for name, rows in (("posts", posts), ("postlinks", links)):
+        stem = {"posts": "Posts", "postlinks": "PostLinks"}[name]
+        (folder / f"{stem}.xml").write_text("\n".join(['<?xml version="1.0"?>', f"<{name}>", *rows, f"</{name}>"]))
+    return folder
 
 
 def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, tmp_path):

@@ -20,6 +20,7 @@ import mirblab as lab
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir, parts, parts_writer
 from mirblab.data.collection import Collection, load_folder
+from mirblab.retrieval import codes
 from mirblab.sources import catalogue
 from mirblab.sources.metamath import find_database
 from mirblab.sources.shared.builder import CollectionRows, write_rows
@@ -63,6 +64,31 @@ def test_everything_that_is_measured_on_parts_is_what_jsonl_gives(cut, tmp_path,
     runs = [retrieve(system, collection) for collection in (one, other)]
     pd.testing.assert_frame_equal(*runs)
     assert len(runs[1]) > 100
+
+
+def test_what_takes_a_collection_takes_one_in_parts(cut, make_folder, tmp_path, monkeypatch):
+    """Vectors, also in codes, fusion, feedback, measures, similar pairs, the report and search give the same."""
+    whole = lab.load("mini-qa")
+    chosen = whole.doc_ids[:40]
+    corpus = [{"_id": name, "title": "", "text": whole.document(name)[:60]} for name in chosen]
+    queries = [{"_id": f"q{n}", "text": row["text"][10:50]} for n, row in enumerate(corpus[::8])]
+    judged = "".join(f"q{n}\t{row['_id']}\t1\n" for n, row in enumerate(corpus[::8]))
+    folder = make_folder(corpus, queries, judged, 'name = "few"\n')
+    one, other = load_folder(folder), load_folder(catalogue.convert(folder, tmp_path / "parts"))
+    monkeypatch.setattr(codes, "SMALL", 10)
+    coded = lab.system("minilm", code_bits=2)
+    for system in (lab.system("minilm"), coded, lab.system("bm25+minilm"), lab.system("bm25~rm3")):
+        runs = [retrieve(system, collection) for collection in (one, other)]
+        pd.testing.assert_frame_equal(*runs)
+        values = [lab.evaluate(*pair, ["nDCG@10", "R@5"]) for pair in zip(runs, (one, other), strict=True)]
+        pd.testing.assert_frame_equal(*values)
+        assert values[1].value.mean() > 0.5
+    for make in (
+        lambda collection: str(lab.similar(collection, by="bm25", n=9)),
+        lambda collection: str(lab.report(collection)),
+        lambda collection: str(lab.search("finite group", collection, "bm25", depth=3)),
+    ):
+        assert make(one) == make(other)
 
 
 def retrieve(system, collection):

@@ -625,10 +625,32 @@ def test_a_collection_in_parts_has_the_run_of_one_file(in_parts, options, monkey
     assert bm25.search(other, depth=40, **options).equals(expected)
     built = list((tmp_path / "home" / "cache" / "postings").iterdir())
     assert len(built) == 1
-    monkeypatch.setattr(Parts, "_read_group", lambda *_: pytest.fail("a text was read"))
+    monkeypatch.setattr(Parts, "batches", lambda *_: pytest.fail("a text was read"))
     run = bm25.search(other, depth=40, **options)
     assert run.score.to_numpy().tobytes() == expected.score.to_numpy().tobytes()
     assert run.attrs == expected.attrs
+
+
+def test_a_stopped_search_of_parts_goes_on(in_parts, tmp_path, monkeypatch):
+    """Ctrl-C in the middle keeps the counts, and the next search reads the texts from there on."""
+    one, other = in_parts
+    plain, count, starts = Parts.batches, bm25.count_terms, list[int]()
+
+    def interrupted(documents, vocabulary):
+        if len(starts) == 8:
+            raise KeyboardInterrupt
+        starts.append(-1)
+        return count(documents, vocabulary)
+
+    monkeypatch.setattr(bm25, "count_terms", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bm25.search(other, depth=40)
+    monkeypatch.setattr(bm25, "count_terms", count)
+    starts.clear()
+    monkeypatch.setattr(Parts, "batches", lambda self, *given: starts.append(given[1]) or plain(self, *given))
+    assert bm25.search(other, depth=40).equals(bm25.search(one, depth=40))
+    assert set(starts) == {8 * 16}
+    assert len(list((tmp_path / "home" / "cache" / "postings").iterdir())) == 1
 
 
 def test_what_the_stored_index_has_not_is_computed_in_memory(in_parts, tmp_path):

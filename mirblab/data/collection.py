@@ -155,6 +155,7 @@ class Collection:
 
     def statistics(self) -> dict[str, object]:
         """Return the row of this collection in a table like MIRB's Table 1; words are separated by blanks."""
+        stored = parts_of(self.corpus)
         n_levels = len({0, *(self.card.relevance_levels or self.qrels.relevance.unique())})
         return {
             "collection": self.name,
@@ -164,7 +165,7 @@ class Collection:
             "documents": len(self.corpus),
             "relevant per query": len(self.relevant) / max(len(self.queries), 1),
             "words per query": _mean_words(self.query_texts),
-            "words per document": _mean_words(self.texts),
+            "words per document": stored.n_words / max(stored.n_docs, 1) if stored else _mean_words(self.texts),
             "candidates": ", ".join(self.candidates.names) or "all",
         }
 

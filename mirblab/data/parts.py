@@ -45,7 +45,8 @@ class Parts:
     """The parts of a corpus, opened by their manifest; a text is read when it is asked for.
 
     `n_docs` documents are ordered by id, whatever the parts; `content`, a digest of ids, titles and texts, does not
-    depend on how they are cut; `oddities` are the counts of `TextOddities`; `columns` are those that some document has.
+    depend on how they are cut; `oddities` are the counts of `TextOddities`, `n_words` are the words of all titles and
+    texts, separated by white space; `columns` are those that some document has.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,6 +57,7 @@ class Parts:
         self.content: str = manifest["content"]
         self.columns: list[str] = manifest["columns"]
         self.oddities: dict[str, int] = manifest["oddities"]
+        self.n_words: int = manifest["n_words"]
         self.files: list[dict[str, Any]] = manifest["parts"]
         self.groups: list[tuple[int, int]] = []  # part and number in it, for each row group of the corpus
         self.starts = [0]  # the first document of each row group, and the number of all

@@ -134,7 +134,7 @@ def _write_manifest(folder: Path) -> None:
     paths = sorted(folder.glob("part-*.parquet"))
     oddities, last, used = TextOddities(), None, set[str]()
     hashes = {name: [hashlib.blake2b(digest_size=32) for _ in range(2)] for name in _TEXTS}
-    n_docs, about = 0, []
+    n_docs, n_words, about = 0, 0, []
     for path in paths:
         footer = hashlib.blake2b(footer_bytes(path), digest_size=32).hexdigest()
         facts = {"name": path.name, "n_bytes": path.stat().st_size, "footer": footer}
@@ -155,6 +155,7 @@ def _write_manifest(folder: Path) -> None:
             titles, texts = (table.column(name).to_pylist() for name in ("title", "text"))
             for title, text in zip(titles, texts, strict=True):
                 oddities.add(title, text)
+                n_words += len(title.split()) + len(text.split())
             used |= {name for name in ("order", "tags") if table.column(name).null_count < table.num_rows}
             n_docs += table.num_rows
     content = hashlib.blake2b(n_docs.to_bytes(8, "little"), digest_size=32)
@@ -162,7 +163,7 @@ def _write_manifest(folder: Path) -> None:
         for each in pair:
             content.update(each.digest())
     manifest = {
-        "format": FORMAT, "n_docs": n_docs, "content": content.hexdigest(), "columns": sorted(used),
-        "oddities": oddities.counts(), "parts": about,
+        "format": FORMAT, "n_docs": n_docs, "n_words": n_words, "content": content.hexdigest(),
+        "columns": sorted(used), "oddities": oddities.counts(), "parts": about,
     }  # fmt: skip
     atomic_files.write_text(folder / MANIFEST, json.dumps(manifest, indent=1))

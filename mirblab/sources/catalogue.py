@@ -247,6 +247,9 @@ def _as_parts(folder: Path) -> Iterator[Path]:
         yield folder
         return
     digests.check_digests(folder)
+    for left in paths.data().glob(".*.partial.parts"):
+        if atomic_files.is_abandoned(left):
+            atomic_files.remove_path(left)
     scratch = atomic_files.unfinished_name(paths.data() / "parts")
     beside = scratch / folder.resolve().name
     try:

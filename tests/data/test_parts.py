@@ -142,7 +142,7 @@ def test_a_column_of_parts_is_read_as_a_column_in_memory(cut, tmp_path):
 
 
 def test_opening_reads_no_text(cut, tmp_path, monkeypatch):
-    """Only the column of ids is read by load(), and a run's first documents cost their row groups only."""
+    """Only the column of ids is read by load() and statistics(), and one text costs its row group only."""
     folder = catalogue.convert("mini-qa", tmp_path / "qa")
     read, plain = list[tuple[int, str]](), parts.Parts._read_group
 
@@ -152,6 +152,7 @@ def test_opening_reads_no_text(cut, tmp_path, monkeypatch):
 
     monkeypatch.setattr(parts.Parts, "_read_group", watched)
     collection = lab.load(folder)
+    assert collection.statistics() == lab.load("mini-qa").statistics()
     assert {name for _, name in read} == {"doc_id"}
     read.clear()
     assert collection.texts[100]
@@ -204,11 +205,13 @@ def write_dump(folder: Path) -> Path:
     return folder
 
 
-def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, tmp_path):
+def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, tmp_path, abandoned):
     """`add` converts one large file, and its copy has the same content; a second call finds it there."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(beir, "LARGE", 10)
     folder = make_folder(TAGGED, qrels="q1\td01\t1\nq2\td02\t1\n")
+    left = abandoned(tmp_path / "home" / "data" / "parts")  # by a call that was killed
+    left.mkdir(parents=True)
     for _ in range(2):
         target, notes = catalogue.add(folder, name="large")
     assert (target / "corpus" / "manifest.json").is_file()

@@ -87,3 +87,32 @@ def test_nothing_to_fuse_and_wrong_weights_are_errors():
         fusion.rrf([])
     with pytest.raises(MirblabError, match="found 1 runs and 2 weights"):
         fusion.linear([a_run([("q1", "d1", 1.0)])], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("method", fusion.METHODS)
+@pytest.mark.parametrize("n_rows", [1, 40, 100])
+def test_a_large_run_is_fused_some_queries_at_a_time(method, n_rows, monkeypatch):
+    """Whatever the size of a block the result is the same, with queries that only one run has, or none of them."""
+    rng, queries, docs = (
+        np.random.default_rng(1),
+        pd.Index([f"q{n:02}" for n in range(20)]),
+        pd.Index(list("abcdefghij")),
+    )
+    parts = []
+    for number in range(2):
+        pairs = sorted({(int(rng.integers(2, 17)), int(rng.integers(10))) for _ in range(100)})
+        rows, positions = np.array([pair for pair in pairs if pair[0] != 5 + number]).T
+        parts.append(runs.from_positions(rows, positions, rng.random(len(rows)), queries, docs, f"s{number}", "tiny"))
+    settings = {"weights": [0.3, 0.7]} if method in ("linear", "sum") else {}
+    seen = list[int]()
+    plain = fusion.METHODS[method]
+    watched = {**fusion.METHODS, method: lambda given, **rest: seen.append(len(given[0])) or plain(given, **rest)}
+    monkeypatch.setattr(fusion, "METHODS", watched)
+    whole = fusion.fuse(parts, method, 5, **settings)
+    monkeypatch.setattr(fusion, "BLOCK_ROWS", n_rows)
+    seen.clear()
+    pd.testing.assert_frame_equal(fusion.fuse(parts, method, 5, **settings), whole)
+    assert sum(seen) == len(parts[0]) and len(seen) == {1: 16, 40: 4, 100: 2}[n_rows]
+    if method == "linear":
+        averaged = plain(parts, depth=5, span="mean", **settings)
+        pd.testing.assert_frame_equal(fusion.fuse(parts, method, 5, span="mean", **settings), averaged)

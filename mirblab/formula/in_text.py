@@ -393,10 +393,15 @@ def text_formulas(text: str, bare: bool) -> list[str]:
 
 def collect_formulas(texts: Iterable[str], bare: bool) -> TextFormulas:
     """Return the formulas of *texts*, read as `text_formulas` does."""
+    return number_formulas(text_formulas(text, bare) for text in texts)
+
+
+def number_formulas(formulas: Iterable[Sequence[str]]) -> TextFormulas:
+    """Return the *formulas* of each text as one table, where each distinct formula stands once."""
     known: dict[str, int] = {}
     numbers: list[int] = []
     starts = [0]
-    for text in texts:
-        numbers += [known.setdefault(latex, len(known)) for latex in text_formulas(text, bare)]
+    for of_text in formulas:
+        numbers += [known.setdefault(formula, len(known)) for formula in of_text]
         starts.append(len(numbers))
     return TextFormulas(list(known), np.array(numbers, dtype=np.int64), np.array(starts, dtype=np.int64))

@@ -23,6 +23,7 @@ from mirblab.core.processes import n_cores, run_in_threads
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.formula import scoring, storage
+from mirblab.formula.formal.statements import read_source
 from mirblab.formula.scoring import DEFAULT_B, TopFormulas, WeightedQuery, kind_weights, sum_by_kind
 from mirblab.formula.storage import (
     Generation,
@@ -38,6 +39,7 @@ from mirblab.formula.tree import Tree
 
 # Raised by one whenever a formula gives other tokens; otherwise a test fails.
 VERSION = "1"
+FORMAL_VERSION = "1"  # the same for statements in the languages of proof assistants
 SERIAL_BATCHES = 2  # starting processes for fewer batches takes longer than it saves
 MOST_PROCESSES = 8
 BATCH_FORMULAS = 1 << 13  # formulas whose tokens are counted together
@@ -323,32 +325,38 @@ def _order_by_id(ids: list[str]) -> np.ndarray | None:
     return np.array(order, dtype=np.int32)
 
 
-def stored_index(latex: Sequence[str]) -> Index:
+def stored_index(formulas: Sequence[str], language: str = "") -> Index:
     """Return the index of formulas, ids their positions, from the cache where it was built before.
 
-    A damaged one is set aside with a warning and built again; where nothing can be written, it is built in memory.
+    They are LaTeX, or with the *language* of a proof assistant what `formal.statements.statement_sources` returns. A
+    damaged one is set aside with a warning and built again; where nothing can be written, it is built in memory.
 
     >>> stored_index(["x^2", "y+1"]).search(["a^2"], depth=1)[1].tolist()
     [0]
     """
-    names = [f"{number:010d}" for number in range(len(latex))]
-    items = list(zip(names, latex, strict=True))
-    if len(latex) < _WORTH_STORING:
-        return Index.build(items)
-    folder = paths.cache() / "structure" / _formulas_digest(latex)
+
+    def build(folder: Path | None = None) -> Index:
+        trees = (read_source(formula, language) for formula in formulas) if language else formulas
+        names = (f"{number:010d}" for number in range(len(formulas)))
+        return Index.build(zip(names, trees, strict=True), folder, len(formulas))
+
+    if len(formulas) < _WORTH_STORING:
+        return build()
+    folder = paths.cache() / "structure" / _formulas_digest(formulas, language)
     index = _open_or_set_aside(folder)
     if index is None:
         try:
-            is_there = atomic_files.try_to_store("structure indexes", Index.build, items, folder)
+            is_there = atomic_files.try_to_store("structure indexes", build, folder)
         except (MirblabError, FileNotFoundError):  # another process was faster, or has removed it
             is_there = True
         index = _open_or_set_aside(folder) if is_there else None
-    return Index.build(items) if index is None else index
+    return build() if index is None else index
 
 
-def _formulas_digest(latex: Iterable[str]) -> str:
-    digest = hashlib.blake2b(f"{storage.FORMAT} {VERSION}".encode(), digest_size=16)
-    for formula in latex:
+def _formulas_digest(formulas: Iterable[str], language: str = "") -> str:
+    read_as = f" {language} {FORMAL_VERSION}" if language else ""
+    digest = hashlib.blake2b(f"{storage.FORMAT} {VERSION}{read_as}".encode(), digest_size=16)
+    for formula in formulas:
         text = formula.encode("utf-8", "surrogatepass")
         digest.update(len(text).to_bytes(8, "little") + text)
     return digest.hexdigest()

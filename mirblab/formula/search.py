@@ -15,36 +15,57 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
+from mirblab.formula.formal.statements import READ, collect_statements, read_source, statement_sources
 from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
-from mirblab.formula.tokens import KIND_MASK
+from mirblab.formula.tokens import KIND_MASK, KINDS
+from mirblab.formula.tree import Tree
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 1
+RUNS_VERSION = 2
 
 K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
+# For statements in the languages of proof assistants, chosen on the dev splits of setmm and mathcomp-premise together:
+# benchmarks/formal_weights.py. A common subterm says more there than a common sign, and long statements count less.
+FORMAL_WEIGHTS = dict(zip(KINDS, (2.0, 0.25, 0.5, 0.25, 0.5, 2.0), strict=True))
+FORMAL_K1, FORMAL_LENGTH = 2.0, 1.0
 _AT_ONCE = 256  # queries
 
 
 @dataclass(frozen=True)
 class IndexedFormulas:
-    """A collection's formulas, indexed once for many searches; `is_single`: at most one per document, not distinct."""
+    """A collection's formulas, indexed once for many searches; `is_single`: at most one per document, not distinct.
+
+    `language` is the proof assistant whose statements are read in the place of formulas, "" for none.
+    """
 
     reader: FormulaReader
     is_single: bool
     documents: TextFormulas
     index: Index
+    language: str = ""
 
     @classmethod
     def of(cls, collection: Collection) -> IndexedFormulas:
         """Return the formulas of a collection and their index, which is read from the cache where it is there."""
-        reader = FormulaReader.of(collection, "query")
-        documents = FormulaReader.of(collection).owned(collection.texts)
+        reader, of_documents = FormulaReader.of(collection, "query"), FormulaReader.of(collection)
+        language = of_documents.language or reader.language
+        if language in READ:
+            texts = _bodies(collection) if of_documents.language else collection.texts
+            documents = collect_statements(texts, language, bool(of_documents.language))
+            return cls(reader, False, documents, stored_index(documents.formulas, language), language)
+        documents = of_documents.owned(collection.texts)
         longest = max((len(reader.formulas(text)) for text in collection.query_texts), default=0)
         is_single = reader.is_bare and documents.is_single and longest <= 1
         return cls(reader, is_single, documents, stored_index(documents.column() if is_single else documents.formulas))
+
+    def query_formulas(self, text: str) -> list[str]:
+        """Return what is searched for of a query: its formulas in LaTeX, or what it states or quotes."""
+        if self.language:
+            return statement_sources(text, self.language, bool(self.reader.language))
+        return self.reader.formulas(text)
 
     def search(
         self,
@@ -56,13 +77,23 @@ class IndexedFormulas:
         b: float = DEFAULT_B,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
-        queries = [self.reader.formulas(text) for text in texts]
+        queries = [self.query_formulas(text) for text in texts]
+        if self.language:
+            trees = [[read_source(source, self.language) for source in query] for query in queries]
+            used = self.weights(weights)
+            scores = score_texts(self.index, self.documents, trees, used, k1=FORMAL_K1, length=FORMAL_LENGTH)
+            return _rank_documents(scores, candidates, depth)
         if self.is_single and max(map(len, queries), default=0) <= 1:
             single = [query[0] if query else "" for query in queries]
             return self.index.search(single, depth, candidates, weights=weights, b=b)
         if not self.reader.is_bare:
             return _rank_documents(score_texts(self.index, self.documents, queries, weights), candidates, depth)
         return _rank_documents(_score_queries(self.index, self.formulas, queries, weights, b), candidates, depth)
+
+    def weights(self, weights: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Return the weights of kinds of tokens that a search uses: *weights*, and the usual ones of the others."""
+        usual = FORMAL_WEIGHTS if self.language else TOKEN_WEIGHTS
+        return dict(zip(KINDS, kind_weights(usual | dict(weights or {})).tolist(), strict=True))
 
     @cached_property
     def formulas(self) -> TextFormulas:
@@ -71,6 +102,12 @@ class IndexedFormulas:
             return self.documents
         places = np.flatnonzero(np.diff(self.documents.starts))
         return TextFormulas(self.documents.column(), places, self.documents.starts)
+
+
+def _bodies(collection: Collection) -> list[str]:
+    """Return the documents without titles, which are the names of statements and no part of what these say."""
+    bodies = collection.corpus.text.astype(str).tolist()
+    return [body if body.strip() else text for body, text in zip(bodies, collection.texts, strict=True)]
 
 
 def _rank_documents(
@@ -86,14 +123,20 @@ def _rank_documents(
 
 
 def score_texts(
-    index: Index, documents: TextFormulas, queries: Sequence[Sequence[str]], weights: Mapping[str, float] | None = None
+    index: Index,
+    documents: TextFormulas,
+    queries: Sequence[Sequence[str | Tree]],
+    weights: Mapping[str, float] | None = None,
+    *,
+    k1: float = K1,
+    length: float = LENGTH,
 ) -> Iterator[np.ndarray]:
-    """Yield for each query, a list of LaTeX formulas, the score of every text, float32 (n_texts,), 0 and up.
+    """Yield for each query, a list of formulas (LaTeX or trees), the score of every text, float32 (n_texts,), 0 and up.
 
     The tokens of all formulas of a text are one bag, scored by BM25 (Robertson and Zaragoza 2009): a token that the
-    query has c times and the text n times earns c · w · n (k + 1) / (n + k (1 - b + b · length)), k = 1.2 and b = 0.75,
-    where w is the weight of its kind times its rarity among the texts, and length, the number of tokens, is 1 on
-    average. *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
+    query has c times and the text n times earns c · w · n (k + 1) / (n + k (1 - b + b · l)), where k is *k1*, b is
+    *length*, w the weight of its kind times its rarity among the texts, and l, the number of tokens, is 1 on average.
+    *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
 
     >>> from mirblab.formula.in_text import collect_formulas
     >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
@@ -109,19 +152,19 @@ def score_texts(
     sizes = [np.bincount(part.postings >> COUNT_BITS, part.postings & COUNT_MASK, part.n) for part in segments]
     lengths = owners @ np.concatenate([np.zeros(0), *sizes])
     average = lengths[lengths > 0].mean() if lengths.any() else 1.0
-    excess = K1 * (1 - LENGTH + LENGTH * lengths / average)
+    excess = k1 * (1 - length + length * lengths / average)
     for start in range(0, len(queries), _AT_ONCE):
         asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
         keys = np.unique(np.concatenate([own for own, _ in asked]))
         bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
-        bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
+        bags.data = bags.data * (k1 + 1) / (bags.data + excess[bags.indices])
         worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rarity(len(lengths), np.diff(bags.indptr))
         for own, counts in asked:
             rows = np.searchsorted(keys, own)
             yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
 
 
-def _query_tokens(index: Index, query: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _query_tokens(index: Index, query: Sequence[str | Tree]) -> tuple[np.ndarray, np.ndarray]:
     found = index.queries(list(query))
     keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
     counts = np.concatenate([np.empty(0), *(own.counts for own in found)])
@@ -162,9 +205,11 @@ def search(
 
     In a collection for formula retrieval (by its card, else by the look of its texts) a document scores as in
     `Index.search`; with several formulas, the document's best for each of the query counts, weighted by length. A post
-    scores by all of its formulas together (`score_texts`). *weights* are those of kinds of tokens (None: the usual
-    ones); *b*, the weight of the query's matched share, is not used for posts. Documents that share nothing or are
-    excluded by the candidates are never returned. The attrs count texts without a formula
+    scores by all of its formulas together (`score_texts`). In a collection for a proof assistant, Lean, Rocq, HOL or
+    Metamath, a statement scores in the same way as a post of one formula, which is all of it (`formal.terms`,
+    `formal.metamath`), and prose by what it quotes between dollars or backticks. *weights* are those of kinds of tokens
+    (None: the usual ones); *b*, the weight of the query's matched share, is not used for posts. Documents that share
+    nothing or are excluded by the candidates are never returned. The attrs count texts without a formula
     (`in_text.count_without_formula`).
 
     >>> from mirblab.sources.catalogue import load
@@ -176,7 +221,7 @@ def search(
     queries, candidates = collection.query_texts, collection.candidates
     prepared = IndexedFormulas.of(collection)
     found = prepared.search(queries, depth, candidates, weights=weights, b=b)
-    notes: dict[str, Any] = {"b": b, "weights": dict(zip(TOKEN_WEIGHTS, kind_weights(weights).tolist(), strict=True))}
-    have = [bool(prepared.reader.formulas(text)) for text in queries]
+    notes: dict[str, Any] = {"b": b, "weights": prepared.weights(weights)}
+    have = [bool(prepared.query_formulas(text)) for text in queries]
     notes |= count_without_formula(have, np.diff(prepared.documents.starts) > 0)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)

@@ -254,6 +254,8 @@ class StructureEngine(Engine):
         return Ranking(*self.ready.search([query.text], depth, allowed, **self.options)[1:])
 
     def marks(self, query: Query, positions: Sequence[int]) -> list[list[Mark]]:
+        if self.ready.language:  # the trees of statements do not say where their signs stand
+            return super().marks(query, positions)
         formulas, index = self.ready.reader.formulas(query.text), self.ready.index
         pairs = highlights.nearest(self.ready, formulas, positions)
         texts = [self.collection.texts[at] for at in positions]

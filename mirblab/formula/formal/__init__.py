@@ -1,0 +1,1 @@
+"""formal: statements in the languages of proof assistants to operator trees."""

@@ -1,0 +1,191 @@
+"""languages: the signs of Lean, Rocq and HOL: how they are spelled, and how tightly they bind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mirblab.formula.formal.signs import parse_spellings
+
+# How tightly signs bind, as Lean and Mathlib declare it; the other languages have the same order.
+DEFINED, PIPED, ASCRIBED, EQUIVALENT, IMPLIED, OR, AND, NOT, RELATED = 2, 4, 8, 20, 25, 30, 35, 40, 50
+ADDED, MULTIPLIED, SCALED, RAISED, COMPOSED, TIGHTEST = 65, 70, 73, 75, 90, 1000
+RIGHT = frozenset("→ ⟶ ∨ ∧ ^ • ≫ ⋙ <| $ ∘ × :: ++ ↔ :=".split())  # these bind from the right
+# By the Unicode sign, and by the first character of signs that are not listed, such as →ₗ[R].
+_TIGHTNESS = {
+    DEFINED: ":= ≔",
+    1: "| //",
+    PIPED: "<| |> $ & ;",
+    ASCRIBED: ":",
+    10: "⟶ ⥤ ⟹ ⊣",
+    EQUIVALENT: "↔ ⇔",
+    IMPLIED: "→ ⇒ ↪ ↠ ≃ ≅ ↦ ⟷ ⊢ ⤳ ⇀ ↝",
+    OR: "∨",
+    AND: "∧",
+    RELATED: "= ≠ < > ≤ ≥ ∈ ∉ ∋ ⊆ ⊂ ⊇ ⊃ ∣ ∤ ≡ ≈ ∼ ~ ≪ ≫ ⊑ ≼ ≺ ⋖ ⩿ ∥ ? in is ⊨ ∝ ▸ ◁ ⊴ ⊲ !",
+    ADDED: "+ - ∪ ⊔ ++ :: ⊕ △ ± − \\ ∖ ⊻ ⊎ ∆",
+    MULTIPLIED: "* / % ∩ ⊓ × ⊗ ⨯ ⊓ ⧸ ⋊ ⊠ ∗ ⋅ · ∥ .",
+    SCALED: "• ⬝ @ ⊙ ✶ ⋆",
+    RAISED: "^ ∧ˢ",
+    80: "'' ⁻¹' ∂",
+    COMPOSED: "∘ ≫ ⋙ ◫ ◁ ▷ ⇑",
+}
+_BY_SIGN = {sign: tight for tight, signs in _TIGHTNESS.items() for sign in signs.split()}
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language: its `token`s, and what its signs do; `spelled` has the Unicode sign of each spelling.
+
+    `prefixes` and `binders` say how tightly a sign holds what follows it; a binder's variables go up to a sign of
+    `ends`. `words` are operations that are written as words, and `silent` signs say nothing that a search needs.
+    """
+
+    name: str
+    token: re.Pattern[str]
+    spelled: Mapping[str, str] = field(default_factory=dict)
+    prefixes: Mapping[str, int] = field(default_factory=dict)
+    postfixes: frozenset[str] = frozenset()
+    fences: Mapping[str, str] = field(default_factory=dict)
+    binders: Mapping[str, int] = field(default_factory=dict)
+    ends: frozenset[str] = frozenset({","})
+    words: frozenset[str] = frozenset()
+    silent: frozenset[str] = frozenset()
+
+    def tightness(self, sign: str) -> int:
+        """Return how tightly a sign binds the expressions at its sides; -1 for what is no such sign."""
+        common = self.spelled.get(sign, sign)
+        if common in _BY_SIGN:
+            return _BY_SIGN[common]
+        if sign in self.words:
+            return RELATED
+        first = sign[0]
+        if first.isalnum() or first in "_'\"([{⊥⊤∅∞√":
+            return -1
+        if first == "\\" and len(sign) > 1 and sign[1].isalpha():
+            return RELATED
+        return _BY_SIGN.get(first, MULTIPLIED)
+
+
+_FENCES = {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⟦": "⟧", "⌊": "⌋", "⌈": "⌉", "⦃": "⦄", "‖": "‖", "|": "|", "⟪": "⟫"}
+_LAMBDAS = {"fun": DEFINED, "λ": DEFINED}
+_BIG = dict.fromkeys("∑ ∏ ⨆ ⨅ ⋃ ⋂ ∐ ⨁ ⨂ ∑' ∏' ∑ᶠ ∏ᶠ ⋁ ⋀ ∫ ∫⁻ Σ Π ∮ Σ' Π₀ Π₂ ⨍ ∏ᵉ".split(), MULTIPLIED - 3)
+_QUANTIFIED = dict.fromkeys("∀ ∃ ∃! ∀ᶠ ∃ᶠ ∀ᵐ ∃ᵐ ∄ ε".split(), DEFINED)
+_LEAN_WORD = r"[^\W\dλΠΣ∑∏](?:(?![ˣᵀᴴᶜ⁺⁻†])[\w'!?])*"
+LEAN = Language(
+    name="Lean",
+    token=re.compile(
+        r"(?:Type|Sort)\*|ℝ≥0∞?|[ℕℤ]∞|ℕ\+|//|∃!|[∀∃][ᶠᵐ]|[∑∏Σ][ᶠ']?|[ΠΣ]['₀₂]?|∫⁻?|⁻¹'?|'{2}|\.\.|:=|=>|⁻[¹ᵐ]"
+        rf"|«[^»]*»|{_LEAN_WORD}(?:\.(?:{_LEAN_WORD}|\d+))*(?:\.\{{[^{{}}]*\}})?"
+        r"|\d+(?:\.\d+)?(?:e-?\d+)?|\.(?:" + _LEAN_WORD + r"|\d+)|λ|✝[⁰¹²³⁴-⁹]*"
+        r"|[→≃≅↪≤=+*][A-Za-z+*₀-₉ₐ-ₜᵃ-ᵡ₀ₗ-]*(?=\[)|[()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;]|[ˣᵀᴴᶜ⁺†!]|ᵒᵖ"
+        r"|[^\w\s()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;∀∃∑∏¬√⇑↑↓∞⊤⊥∅·•ℙ∫⨆⨅⋃⋂⨁⨂]+[ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*|[^\w\s]['ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*"
+    ),
+    spelled={"-": "-", "||": "∨", "&&": "∧", "!=": "≠", "==": "=", "\\": "∖", "->": "→", "<->": "↔"},
+    prefixes={"¬": NOT, "-": SCALED, "√": TIGHTEST, "∂": TIGHTEST},
+    postfixes=frozenset("⁻¹ ᵀ ᴴ ᶜ ˣ ! † ⁺ ⁻ ᵒᵖ ₊ ⟆".split()),
+    fences=_FENCES,
+    binders=_QUANTIFIED | _BIG | _LAMBDAS,
+    ends=frozenset({",", "↦", "=>"}),
+    words=frozenset({"in", "with", "at", "extends", "deriving"}),
+    silent=frozenset({"↑", "⇑", "↥", "@", "#"}),
+)  # fmt: skip
+ROCQ = Language(
+    name="Rocq",
+    token=re.compile(
+        r"\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
+        r"|%:~?\w+|%(?:[A-Z]\w*|g|type|coq_\w+)\b|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
+        r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+|\S"
+    ),
+    spelled=parse_spellings(r"""
+→ ->
+↔ <->
+∧ /\ &&
+∨ \/ ||
+¬ ~ ~~
+= == =1 =2 =i :=:
+≠ != <>
+≤ <=
+≥ >=
+∈ \in \is
+∉ \notin \isn't
+⊆ \subset <:
+⊂ \proper
+∪ :|:
+∩ :&:
+∖ :\:
+∘ \o
+∣ %|
+^ ^+
+∀ forall
+∃ exists exists2
+∑ \sum
+∏ \prod
+⋃ \bigcup
+⋂ \bigcap
+∅ set0
+× **
+ℕ nat
+ℤ int
+ℂ algC
+ℚ rat
+"""),
+    prefixes={"~": NOT, "~~": NOT, "-": SCALED, "!": SCALED}
+    | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
+    postfixes=frozenset("^-1 ^* ^T".split()),
+    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]"},
+    binders={"forall": DEFINED, "exists": DEFINED, "exists2": DEFINED, "fun": DEFINED}
+    | dict.fromkeys(
+        r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"
+        r" \col \mxblock \mxdiag \mxcol \mxrow \lcm \gcd \bigA".split(), MULTIPLIED - 3),
+    ends=frozenset({",", "=>"}),
+    words=frozenset({"in", "is", "of", "with", "as", "do"}),
+    silent=frozenset({"@"}),
+)  # fmt: skip
+HOL = Language(
+    name="HOL",
+    token=re.compile(
+        r"[?!@]!?(?=\s*[(\w])|\\(?=[(\w])|\?!|[A-Za-z]\w*'*|_\w+|\d+(?:\.\d+)?|[()\[\]{},;`]|\.\.|\.|&(?=\d|\()|--(?=[\w(&])|~"
+        r"|/\\|\\/|[^\w\s()\[\]{},;`.~]+"
+    ),
+    spelled=parse_spellings(r"""
+→ ==> ->
+↔ <=>
+∧ /\
+∨ \/
+¬ ~
+≤ <=
+≥ >=
+∈ IN
+⊆ SUBSET
+⊂ PSUBSET
+∪ UNION
+∩ INTER
+∖ DIFF
+∘ o
+× CROSS
+∣ divides
+∀ !
+∃ ?
+∑ sum nsum
+∏ product nproduct
+⋃ UNIONS
+⋂ INTERS
+∅ EMPTY
+^ pow EXP
+/ DIV
+- --
+ℕ num
+ℤ int
+ℝ real
+ℂ complex
+"""),
+    prefixes={"~": NOT, "--": SCALED, "&": TIGHTEST},
+    fences=_FENCES,
+    binders={"!": DEFINED, "?": DEFINED, "?!": DEFINED, "@": DEFINED, "\\": DEFINED, "lambda": DEFINED, "!!": DEFINED},
+    ends=frozenset({"."}),
+    words=frozenset("IN SUBSET PSUBSET UNION INTER DIFF INSERT DELETE o CROSS divides pow EXP DIV MOD "
+                    "HAS_SIZE subgroup_of normal_subgroup_of has_derivative".split()),
+    silent=frozenset({"&"}),
+)  # fmt: skip

@@ -1,0 +1,306 @@
+"""terms: a statement in Lean, Rocq or HOL to its operator tree, read tolerantly and without a proof assistant."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from mirblab.formula.formal.languages import ASCRIBED, DEFINED, HOL, LEAN, RIGHT, ROCQ, Language
+from mirblab.formula.formal.signs import operation_name
+from mirblab.formula.operators import Operations
+from mirblab.formula.tree import Tree
+
+LANGUAGES = {each.name: each for each in (LEAN, ROCQ, HOL)}
+_HEAD = {
+    "Lean": re.compile(
+        r"\s*(?:@\[[^\]]*\]\s*)?(?:(?:noncomputable|private|protected|local|scoped|nonrec|partial|unsafe)\s+)*"
+        r"(?:(?:theorem|lemma|def|abbrev|structure|class(?: inductive)?|inductive|axiom|opaque|irreducible_def)"
+        r"\s+[^\s:({\[⦃]+"
+        r"|(?:instance|example)(?:\s+[^\s:({\[⦃]+)?)"
+    ),
+    "Rocq": re.compile(r"\A(?!)"),
+    "HOL": re.compile(r"\s*(?:\w+\s+)?\|-"),
+}
+_PROGRAM = re.compile(r"\swhere\s.*", re.DOTALL)  # the fields of a structure, which are proofs or programs
+_LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
+_ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
+_QUANTIFIER = "O!forall"
+_OPENERS = "([{⦃"
+
+
+def read_term(text: str, language: str) -> Tree:
+    """Return the operator tree of a statement in a *language*, Lean, Rocq or HOL; it never fails.
+
+    A declaration's binders, its type and its value are the operands of one quantifier, as in a statement with `∀`:
+    of a binder its type or condition. Variables are the names that a statement binds, and single letters; of other
+    names the last part counts, so that s.card, Finset.card s and card s are the same. Types of terms, (0 : ℝ), and
+    coercions are left out.
+
+    >>> from mirblab.formula.tree import write_tangent
+    >>> write_tangent(read_term("theorem two {x : ℝ} (h : 0 < x) : x + 0 = x", "Lean"))
+    '[O!forall,0[ℝ],1[O!lt,0[N!0],1[V!x]],2[U!eq,0[U!plus,0[V!x],1[N!0]],1[V!x]]]'
+    """
+    known = LANGUAGES[language]
+    head = _HEAD[language].match(text)
+    return _Reading(known, text[head.end() if head else 0 :]).whole()
+
+
+class _Reading:
+    """One statement: its tokens, the place in them, the names that it binds, and the operations so far."""
+
+    def __init__(self, language: Language, text: str) -> None:
+        self.language = language
+        found = list(language.token.finditer(_PROGRAM.sub("", text)))
+        self.tokens = [match[0].split(" ")[0] for match in found]
+        self.is_glued = [one.end() == other.start() for one, other in pairwise(found)]  # no blank behind the token
+        self.at, self.grown = 0, Operations()
+        self.bound: set[str] = set()
+        self.spines: set[int] = set()  # applications, which take further arguments
+        self.closers: list[str] = []
+
+    def whole(self) -> Tree:
+        parts: list[int] = []
+        if self.has_header():
+            parts = self.names({":"})
+        while self.at < len(self.tokens):
+            before = self.at
+            if self.tokens[self.at] in (",", "⊢", ";"):
+                self.at += 1
+            parts.append(self.line(0))
+            self.at += self.at == before  # what nothing opened
+        parts = [part for part in parts if self.grown.labels[part] != "W!"] or [self.grown.add("W!")]
+        root = parts[0] if len(parts) == 1 else self.forall(parts)
+        return self.grown.tree(root, spans=False)
+
+    def forall(self, parts: list[int]) -> int:
+        last = parts[-1]
+        if self.grown.labels[last] == _QUANTIFIER:
+            parts = [*parts[:-1], *self.grown.operands[last]]
+        return self.grown.add(_QUANTIFIER, parts)
+
+    def has_header(self) -> bool:
+        """Return whether the statement begins with names and groups before a colon, as a declaration does."""
+        depth = 0
+        for token in self.tokens:
+            if token in self.language.fences and token != "|" and token != "‖":
+                depth += 1
+            elif depth and token in ")]}⟩⦄⟧":
+                depth -= 1
+            elif not depth and token == ":":
+                return True
+            elif not depth and (token in self.language.binders or not (token[0].isalpha() or token[0] == "_")):
+                return False
+        return False
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def line(self, loosest: int) -> int:
+        """Return the operation of what follows, up to an end or a sign that binds no more tightly than *loosest*."""
+        language, grown = self.language, self.grown
+        pieces: list[int] = []
+        joined = -1  # an operation of several operands that this line made, which may take another one
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if self.is_end(token):
+                break
+            if token[0] == "%" and token[1:2].isalpha():  # a scope of Rocq
+                self.at += 1
+                continue
+            if (
+                pieces
+                and (token in language.postfixes or token[:2] == "%:")
+                or token[0] == "."
+                and len(token) > 1
+                and token[1] not in "."
+            ):
+                self.at += 1
+                if pieces:
+                    pieces[-1] = self.projected(token, pieces[-1])
+                continue
+            tight = language.tightness(token) if pieces and token not in language.binders or token == ":=" else -1
+            if tight < 0 or token in language.silent:
+                operand = self.operand()
+                pieces += [operand] if operand >= 0 else []
+                continue
+            if tight <= loosest:
+                break
+            self.at += 1
+            common = language.spelled.get(token, token)
+            left = self.applied(pieces)
+            about = [self.operand()] if self.peek() == "[" and self.is_glued[self.at - 1] else []  # M →ₗ[R] N
+            right = self.line(tight - 1 if common in RIGHT else tight)
+            if tight == ASCRIBED:
+                pieces = [left]
+                continue
+            label = operation_name(token, language.spelled)
+            if left == joined and grown.labels[left] == label and label in _ASSOCIATIVE:
+                grown.operands[left].append(right)
+            elif label in _ASSOCIATIVE and common in RIGHT and grown.labels[right] == label:
+                grown.operands[right].insert(0, left)
+                left = right
+            else:
+                left = grown.add(label, [left, right, *about])
+            joined, pieces = left, [left]
+        return self.applied(pieces)
+
+    def is_end(self, token: str) -> bool:
+        if token in ")]}⟩⟧⦄⌋⌉⟫" or token in (",", ";", ">>", "]>", "then", "else") or token in self.language.ends:
+            return True
+        return bool(self.closers) and token == self.closers[-1]
+
+    def applied(self, pieces: list[int]) -> int:
+        if not pieces:
+            return self.grown.add("W!")
+        first = pieces[0]
+        if len(pieces) == 1:
+            return first
+        if first in self.spines:
+            self.grown.operands[first] += pieces[1:]
+            return first
+        made = self.grown.apply(first, pieces[1:])
+        self.spines.add(made)
+        return made
+
+    def projected(self, token: str, piece: int) -> int:
+        """Return the application of what stands behind an expression: a field (.symm), a sign (⁻¹)."""
+        if token in self.language.silent or token[0] == "%" and token[1:2] != ":":
+            return piece
+        made = self.grown.add(operation_name(token.lstrip(".") or token, self.language.spelled), [piece])
+        self.spines.add(made)
+        return made
+
+    def operand(self) -> int:
+        """Return the next expression without what follows it; -1 for what says nothing."""
+        language, grown = self.language, self.grown
+        token = self.tokens[self.at]
+        self.at += 1
+        if token in language.silent or token == "_":
+            return -1
+        if token in language.binders:
+            return self.binder(token)
+        if token in language.prefixes:
+            return grown.add(operation_name(token, language.spelled), [self.line(language.prefixes[token] - 1)])
+        if token in language.fences:
+            return self.group(token)
+        if token == "if":
+            return self.conditional()
+        if "0" <= token[0] <= "9":
+            return grown.add(f"N!{token}")
+        if token[0].isalpha() or token[0] in "_'«":
+            return self.named(token)
+        return grown.add(operation_name(token, language.spelled))
+
+    def conditional(self) -> int:
+        parts = [self.line(0)]
+        for word in ("then", "else"):
+            if self.peek() == word:
+                self.at += 1
+                parts.append(self.line(DEFINED))
+        return self.grown.add("if", parts)
+
+    def named(self, token: str) -> int:
+        """Return a name: a variable, a constant by its last part, or fields of a variable: s.ncard is ncard of s."""
+        first, *fields = token.split(".{")[0].split(".")
+        if self.is_variable(first):
+            piece = self.grown.add(f"V!{first}")
+            for name in fields:
+                piece = self.projected(name, piece)
+            return piece
+        last = fields[-1] if fields else first
+        if last.isdigit() and len(fields) > 1:
+            last = fields[-2]
+        return self.grown.add(operation_name(last or token, self.language.spelled))
+
+    def is_variable(self, name: str) -> bool:
+        if name in self.bound:
+            return True
+        return _LETTER.fullmatch(name) is not None and name not in self.language.spelled and name not in "ℕℤℚℝℂ𝓝∞π𝟙ℙ"
+
+    def binder(self, token: str) -> int:
+        """Return a quantifier, a function or a large operation: its domains and conditions, then its body."""
+        language = self.language
+        label = "O!lambda" if token in ("fun", "λ", "\\", "lambda") else operation_name(token, language.spelled)
+        if token[0] == "\\" and len(token) > 1:  # \sum_(i < n) F i, \big[op/idx]_(i in A) F i
+            operands = [self.operand()] if self.peek() == "[" else []
+            if self.peek() == "_":
+                self.at += 1
+                operands.append(self.operand() if self.peek() else self.grown.add("W!"))
+        else:
+            operands = self.names(set(language.ends))
+        body = self.line(max(language.binders[token] - 1, 0))
+        operands = [operand for operand in operands if operand >= 0]
+        if label == _QUANTIFIER:
+            return self.forall([*operands, body])
+        return self.grown.add(label, [*operands, body])
+
+    def names(self, ends: set[str]) -> list[int]:
+        """Read variables up to a sign of *ends*; return their types and what is said about them (x ∈ s, x < 2)."""
+        found: list[int] = []
+        name = ""
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if token in ends:
+                self.at += 1
+                break
+            if token in ")]}⦄" or token == "," or self.closers and token == self.closers[-1]:
+                break
+            self.at += 1
+            if token in _OPENERS:
+                self.closers.append(self.language.fences[token])
+                found += self.names({self.closers[-1]}) if self.is_binding() else [self.grouped()]
+                self.closers.pop()
+            elif token == ":":
+                found.append(self.line(ASCRIBED))
+                if self.peek() == ":=":
+                    self.at += 1
+                    self.line(0)
+            elif token[0].isalpha() or token[0] == "_":
+                name = token
+                self.bound.add(name)
+                if token in self.language.words:
+                    found.append(self.line(ASCRIBED))
+            else:
+                left = self.grown.add(f"V!{name}" if name else "W!")
+                right = self.line(self.language.tightness(token))
+                found.append(self.grown.add(operation_name(token, self.language.spelled), [left, right]))
+        return [part for part in found if part >= 0 and self.grown.labels[part] != "W!"]
+
+    def is_binding(self) -> bool:
+        """Return whether a group has names and a colon, rather than a type alone, as [Group G] has."""
+        for token in self.tokens[self.at :]:
+            if token in (":", ")", "}", "⦄"):
+                return True
+            if not (token[0].isalpha() or token[0] == "_") or token == "]":
+                return False
+        return False
+
+    def grouped(self) -> int:
+        """Return the type in a group of an instance, and pass its end."""
+        inner = self.line(0)
+        self.at += self.peek() == self.closers[-1]
+        return inner
+
+    def group(self, opener: str) -> int:
+        """Return the operation of a bracket: in parentheses what stands there, else its elements in the bracket."""
+        closer = self.language.fences[opener]
+        self.closers.append(closer)
+        elements: list[int] = []
+        while self.at < len(self.tokens):
+            before = self.at
+            if self.peek() not in ")]}⟩⟧⦄⌋⌉⟫" and self.peek() != closer:
+                elements.append(self.line(0))
+            token = self.peek()
+            if token == closer or token in ")]}⟩⟧⦄⌋⌉⟫":
+                self.at += token == closer
+                break
+            self.at += 1 if token in (",", ";") or self.at == before or token in self.language.ends else 0
+        self.closers.pop()
+        if opener == "(" and len(elements) == 1:
+            return elements[0]
+        if opener == "{" and len(elements) == 1 and self.grown.labels[elements[0]] == "O!conditional-set":
+            return elements[0]
+        names = {"{": "M!S-", "(": "M!V-"}
+        label = f"{names[opener]}{len(elements)}" if opener in names else f"M!D-{opener}{closer}"
+        label = {"|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}.get(opener, label)
+        return self.grown.add(label, elements)

@@ -1,0 +1,212 @@
+"""Statements in Lean, Rocq, HOL and Metamath become operator trees, and structure search finds them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import mirblab as lab
+from mirblab.data.collection import load_folder
+from mirblab.formula import index
+from mirblab.formula.formal.metamath import read_metamath
+from mirblab.formula.formal.statements import READ, read_source, statement_sources
+from mirblab.formula.index import Index
+from mirblab.formula.metamath.database import read_logic
+from mirblab.formula.metamath.terms import Grammar, Term
+from mirblab.formula.tree import Tree, equal_up_to_names, equal_up_to_order, write_tangent
+
+
+def written(text: str, language: str) -> str:
+    return write_tangent(read_source(text, language))
+
+
+def variables_below(tree: Tree) -> set[tuple[tuple[str, int], ...]]:
+    """Return how often each variable stands below each node that has more than one."""
+    below: list[Counter[str]] = [Counter() for _ in tree.labels]
+    for node in reversed(range(len(tree))):
+        label, parent = tree.labels[node], tree.parents[node]
+        below[node] += Counter([label[2:]] if label[:2] == "V!" else [])
+        if parent >= 0:
+            below[parent] += below[node]
+    return {tuple(sorted(counts.items())) for counts in below if counts.total() > 1}
+
+
+def variables_of_terms(term: Term, found: set[tuple[tuple[str, int], ...]]) -> Counter[str]:
+    """Return how often each variable stands in a term of the grammar, and add that of each of its parts to *found*."""
+    if not isinstance(term, tuple):
+        return Counter([str(term)])
+    counts = sum((variables_of_terms(part, found) for part in term[1:]), Counter[str]())
+    if counts.total() > 1:
+        found.add(tuple(sorted(counts.items())))
+    return counts
+
+
+def test_metamath_is_read_as_its_own_grammar_reads_it() -> None:
+    """Each expression of the bundled database has the same parts, by their variables, without its syntax axioms."""
+    logic = read_logic("mini")
+    grammar, n_expressions = Grammar(logic), 0
+    for assertion in logic.assertions:
+        statement = logic.statement(assertion.label)
+        for expression in (statement.expression, *(each.expression for each in statement.essential)):
+            parts: set[tuple[tuple[str, int], ...]] = set()
+            variables_of_terms(grammar.parse(expression), parts)
+            assert variables_below(read_metamath(" ".join(expression))) == parts, expression
+            n_expressions += 1
+    assert n_expressions > 100
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("Lean", "theorem a {x y : ℝ} : x + y = y + x", "lemma bc.d {a b : ℝ} : a + b = b + a"),
+        ("Lean", "theorem t {s : Finset ℕ} : s.card = 0", "∀ {t : Finset ℕ}, Finset.card t = 0"),
+        ("Lean", "∀ x : ℝ, (f x : ℂ) = 1 ∧ P x ∨ Q", "∀ x : ℝ, ((f x = 1) ∧ P x) ∨ Q"),
+        ("Lean", "a → b → c", "a → (b → c)"), ("Lean", "a - b - c", "(a - b) - c"), ("Lean", "-x ^ 2", "-(x ^ 2)"),
+        ("Lean", "∑ i ∈ s, f i + 1 = 2", "(∑ i ∈ s, f i + 1) = 2"), ("Lean", "f (g x) y", "h (k z) w"),
+        ("Lean", "theorem t (h : 0 < x) : P x", "theorem t : ∀ (h : 0 < x), P x"), ("Lean", "↑x = (y)", "x = y"),
+        ("Rocq", "m n : m + n = n + m", "p q : p + q = q + p"), ("Rocq", "x : x \\in A -> P x", "y : (y \\in A) -> P y"),
+        ("Rocq", "n : (n %| m)%N = true", "n : (n %| m) = true"), ("Rocq", "(i : nat) : i.+1 = i", "j : nat -> (j.+1 = j)"),
+        ("HOL", "|- !x y. x + y = y + x", "|- !a b. a + b = b + a"), ("HOL", "|- !x. &0 <= x ==> P x", "!x. (0 <= x) ==> P x"),
+        ("HOL", "FOO |- x IN s UNION t", "x IN (s UNION t)"), ("HOL", "~(x = y) /\\ z", "(~(x = y)) /\\ z"),
+        ("Metamath", "|- ( ph -> ( ps -> ph ) )", "|- ( ch -> ( th -> ch ) )"),
+    ],
+)  # fmt: skip
+def test_what_says_the_same_has_the_same_tree(language: str, one: str, other: str) -> None:
+    """Up to names, to keywords, to parentheses, and to the two ways to call a function."""
+    trees = [read_source(text, language) for text in (one, other)]
+    if language == "Rocq" and "nat" in one:
+        assert write_tangent(trees[0]).count("+1") == 1
+    else:
+        assert equal_up_to_names(*trees), [write_tangent(tree) for tree in trees]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "latex"),
+    [
+        ("Lean", "a + b = c * d", "a + b = c d"), ("Lean", "x ∈ A ∪ B", r"x \in A \cup B"),
+        ("Lean", "p ∧ q ∧ r", r"p \wedge q \wedge r"), ("Lean", "0 < x", "0 < x"), ("Rocq", "m + n <= p", r"m + n \le p"),
+        ("HOL", "x IN s UNION t", r"x \in s \cup t"), ("Metamath", "|- ( A u. B ) = ( B u. A )", r"A \cup B = B \cup A"),
+        ("Lean", "a / b ≠ 0", r"a / b \neq 0"), ("Lean", "|x - y| ≤ 2", r"|x - y| \le 2"),
+    ],
+)  # fmt: skip
+def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, text: str, latex: str) -> None:
+    """So that prose finds statements by the formulas that it quotes."""
+    assert equal_up_to_order(read_source(text, language), read_source(f"${latex}$", language)), written(text, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "tree"),
+    [
+        ("Lean", "instance Foo.bar [Group G] : Baz G where x := 1", "[O!forall,0[Group,0[V!G]],1[Baz,0[V!G]]]"),
+        ("Lean", "f ≫ g = 𝟙 X", "[U!eq,0[F!≫,0[V!f],1[V!g]],1[𝟙,0[V!X]]]"),
+        ("Lean", "{x : ℝ | 0 < x}", "[O!conditional-set,0[V!x],1[O!lt,0[N!0],1[V!x]]]"),
+        ("Lean", "if p then a else b", "[if,0[V!p],1[V!a],2[V!b]]"), ("Lean", "M →ₗ[R] N", "[→ₗ,0[V!M],1[V!N],2[M!D-&lsqb;&rsqb;,0[V!R]]]"),
+        ("Rocq", "#|A| = 2", "[U!eq,0[#,0[V!A]],1[N!2]]"),
+        ("Rocq", r"\sum_(i < n) F i = 0", "[U!eq,0[O!sum,0[O!lt,0[V!i],1[V!n]],1[V!F,0[V!i]]],1[N!0]]"),
+        ("HOL", "?x. f x = &0", "[O!exists,0[U!eq,0[V!f,0[V!x]],1[N!0]]]"),
+        ("Metamath", "|- A e. B & |- ph => |- F : A --> B", "[=>,0[&,0[O!in,0[V!A],1[V!B]],1[V!ph]],1[-->,0[V!F],1[V!A],2[V!B]]]"),
+        ("Metamath", "|- { x | ph } = <. A , 1 >.", "[U!eq,0[O!conditional-set,0[V!x],1[V!ph]],1[M!V-2,0[V!A],1[N!1]]]"),
+    ],
+)  # fmt: skip
+def test_notations_are_read(language: str, text: str, tree: str) -> None:
+    """Of each language some that the others do not have."""
+    assert written(text, language) == tree
+
+
+@pytest.mark.parametrize("language", READ)
+def test_any_text_has_a_tree(language: str) -> None:
+    """Unclosed brackets, signs alone, prose and nothing at all."""
+    signs = (
+        "( ) [ ] { } | ‖ : := , . -> → /\\ ! ? ∀ \\ \\sum_ _ % # @ ` <. >. if then x 1 f.g .h ∈ A. { ∑ where".split()
+    )
+    drawn = random.Random(0)
+    texts = ["", " ", "Let x be a set.", "((((", "))))", "∀", "|- ", "theorem", "!", "\\big[", *signs]
+    texts += [" ".join(drawn.choices(signs, k=drawn.randint(2, 12))) for _ in range(300)]
+    for text in texts:
+        tree = read_source(text, language)
+        assert len(tree) and tree.parents[0] == -1 and all(0 <= up < at for at, up in enumerate(tree.parents) if at), (
+            text
+        )
+    for depth in (100, 5_000):
+        assert "V!x" in read_source("( " * depth + "x" + " )" * depth, language).labels
+
+
+STATEMENTS = {
+    "Lean": ("theorem {x y : ℝ} : x + y = y + x", "theorem (s : Set ℕ) : s ∩ s = s", "lemma (h : 0 < n) : n ≠ 0"),
+    "Rocq": ("m n : m + n = n + m", "A : A :&: A = A", "n : 0 < n -> n != 0"),
+    "HOL": ("|- !m n. m + n = n + m", "|- !s. s INTER s = s", "|- !n. 0 < n ==> ~(n = 0)"),
+    "Metamath": ("|- ( A + B ) = ( B + A )", "|- ( A i^i A ) = A", "|- ( 0 < A -> A =/= 0 )"),
+}
+
+
+@pytest.fixture
+def make_collection(make_folder: Callable[..., Path]) -> Callable[..., Path]:
+    def make(texts: tuple[str, ...], queries: tuple[str, ...], language: str = "") -> Path:
+        documents = [{"_id": f"d{n}", "title": "", "text": text} for n, text in enumerate(texts, 1)]
+        asked = [{"_id": f"q{n}", "text": text} for n, text in enumerate(queries, 1)]
+        qrels = "".join(f"q{n}\td{n}\t1\n" for n in range(1, len(queries) + 1))
+        return make_folder(documents, asked, qrels, card=f'name = "tiny"\nlanguage = "{language}"\n')
+
+    return make
+
+
+@pytest.mark.parametrize("language", READ)
+def test_structure_search_ranks_a_renamed_statement_first(make_collection: Callable[..., Path], language: str) -> None:
+    """Each query is the statement of its document with other names of variables."""
+    texts = STATEMENTS[language]
+    table = str.maketrans({"m": "a", "A": "C", "n": "k", "s": "t", "B": "D"})
+    queries = tuple(text if "theorem" in text or "lemma" in text else text.translate(table) for text in texts)
+    if language in ("Lean", "HOL"):
+        queries = tuple(text.replace("n", "k") if "∩" not in text and "INTER" not in text else text for text in texts)
+        queries = tuple(text.replace("theorek", "theorem") for text in queries)
+    run = lab.system("structure").search(load_folder(make_collection(texts, queries, language)), depth=3)
+    best = run[run["rank"] == 1]
+    assert best.doc_id.str[1:].tolist() == best.query_id.str[1:].tolist() and len(best) == 3
+    assert "note" not in run.attrs and run.attrs["weights"]["subexpression"] == 2.0
+
+
+def test_prose_finds_statements_by_what_it_quotes(make_collection: Callable[..., Path]) -> None:
+    """A formula in LaTeX, code, and prose alone, which finds nothing and is counted."""
+    queries = ("Sums commute: $a + b = b + a$.", "The set `t ∩ t` is `t`.", "Positive numbers are not zero.")
+    run = lab.system("structure").search(load_folder(make_collection(STATEMENTS["Lean"], queries, "")), depth=3)
+    assert run[run["rank"] == 1].doc_id.tolist() == ["d1", "d2"]
+    assert run.attrs["no_formula"] == {"queries": [1, 3], "documents": [0, 3]}
+    assert statement_sources(queries[2], "Lean", is_statement=False) == []
+
+
+def test_statements_find_prose(make_collection: Callable[..., Path]) -> None:
+    """The documents' formulas are read where only the queries are in the language."""
+    texts = ("Sums commute: $a + b = b + a$.", "The set `t ∩ t` is `t`.", "A ring.")
+    run = lab.system("structure").search(load_folder(make_collection(texts, STATEMENTS["Lean"][:2], "")), depth=1)
+    assert run.doc_id.tolist() == ["d1", "d2"]
+
+
+def test_a_title_is_no_part_of_the_statement(make_folder: Callable[..., Path]) -> None:
+    """It is the name of a declaration."""
+    documents = [
+        {"_id": "a", "title": "addnC", "text": "commutative addn"},
+        {"_id": "b", "title": "b", "text": "ring R"},
+    ]
+    folder = make_folder(documents, [{"_id": "q", "text": "commutative addn"}, {"_id": "r", "text": "addnC"}],
+                         "q\ta\t1\nr\ta\t1\n", card='name = "tiny"\nlanguage = "Rocq"\n')  # fmt: skip
+    run = lab.system("structure").search(load_folder(folder), depth=5)
+    assert run[["query_id", "doc_id"]].to_numpy().tolist() == [["q", "a"]]
+
+
+def test_a_stored_index_of_statements_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not that of the same texts read as LaTeX, nor that of other code."""
+    monkeypatch.setattr(index, "_WORTH_STORING", 2)
+    texts = ["x + y = y + x", "x ∈ s"]
+    built = index.stored_index(texts, "Lean")
+    assert built.folder is not None and index.stored_index(texts, "Lean").folder == built.folder
+    query = [read_source("a + b = b + a", "Lean")]
+    assert index.stored_index(texts, "Lean").search(query, 1)[2].tolist() == pytest.approx(
+        Index.build([(text, read_source(text, "Lean")) for text in texts]).search(query, 1)[2].tolist()
+    )
+    assert index.stored_index(texts).folder != built.folder
+    monkeypatch.setattr(index, "FORMAL_VERSION", "0")
+    assert index.stored_index(texts, "Lean").folder != built.folder

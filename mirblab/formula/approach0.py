@@ -14,7 +14,8 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.collection import Collection
-from mirblab.formula.in_text import FormulaReader, TextFormulas
+from mirblab.formula.formal.statements import FormulaSource
+from mirblab.formula.in_text import TextFormulas
 from mirblab.formula.operators import ARROW, BIG, FUNCTION, INTEGRAL, POSTFIX, RELATION, ROLES, SUM, operator_tree
 from mirblab.formula.tokens import layout_trees
 from mirblab.formula.tree import Tree
@@ -324,8 +325,9 @@ def rescore(
     A document's score is the sum over the query's formulas of the best score of one of its formulas, 0 without
     formulas. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is made).
     """
-    documents, reader = FormulaReader.of(collection).owned(collection.texts), FormulaReader.of(collection, "query")
-    scorer = scorer or Approach0Scorer(documents.formulas)
+    source = FormulaSource.of(collection)
+    documents = source.documents(collection)
+    scorer = scorer or Approach0Scorer([source.tree(formula) for formula in documents.formulas])
     if len(scorer) != len(documents.formulas):
         n = len(documents.formulas)
         raise MirblabError(f"the scorer holds {len(scorer):,} formulas, '{collection.name}' {n:,}")
@@ -340,8 +342,8 @@ def rescore(
             own = documents.take(places[rows])
             used, numbers = np.unique(own.numbers, return_inverse=True)
             own = TextFormulas([documents.formulas[number] for number in used], numbers, own.starts)
-            for latex in reader.formulas(collection.query_texts[query]):
-                scores[rows] += own.best(scorer.score(latex, used))
+            for formula in source.query(collection.query_texts[query]):
+                scores[rows] += own.best(scorer.score(source.tree(formula), used))
             bar.update(1)
     return runs.from_positions(
         queries, places, scores, collection.query_ids, collection.doc_ids, "approach0", collection.name

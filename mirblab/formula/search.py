@@ -15,7 +15,7 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
-from mirblab.formula.formal.statements import READ, collect_statements, read_source, statement_sources
+from mirblab.formula.formal.statements import FormulaSource
 from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
@@ -38,34 +38,28 @@ _AT_ONCE = 256  # queries
 class IndexedFormulas:
     """A collection's formulas, indexed once for many searches; `is_single`: at most one per document, not distinct.
 
-    `language` is the proof assistant whose statements are read in the place of formulas, "" for none.
+    `source` says what is read of texts: formulas, or in collections for proof assistants statements.
     """
 
-    reader: FormulaReader
+    source: FormulaSource
     is_single: bool
     documents: TextFormulas
     index: Index
-    language: str = ""
 
     @classmethod
     def of(cls, collection: Collection) -> IndexedFormulas:
         """Return the formulas of a collection and their index, which is read from the cache where it is there."""
-        reader, of_documents = FormulaReader.of(collection, "query"), FormulaReader.of(collection)
-        language = of_documents.language or reader.language
-        if language in READ:
-            texts = _bodies(collection) if of_documents.language else collection.texts
-            documents = collect_statements(texts, language, bool(of_documents.language))
-            return cls(reader, False, documents, stored_index(documents.formulas, language), language)
-        documents = of_documents.owned(collection.texts)
-        longest = max((len(reader.formulas(text)) for text in collection.query_texts), default=0)
-        is_single = reader.is_bare and documents.is_single and longest <= 1
-        return cls(reader, is_single, documents, stored_index(documents.column() if is_single else documents.formulas))
+        source = FormulaSource.of(collection)
+        documents = source.documents(collection)
+        longest = max((len(source.query(text)) for text in collection.query_texts), default=0)
+        is_single = source.of_queries.is_bare and documents.is_single and longest <= 1 and not source.language
+        formulas = documents.column() if is_single else documents.formulas
+        return cls(source, is_single, documents, stored_index(formulas, source.language))
 
-    def query_formulas(self, text: str) -> list[str]:
-        """Return what is searched for of a query: its formulas in LaTeX, or what it states or quotes."""
-        if self.language:
-            return statement_sources(text, self.language, bool(self.reader.language))
-        return self.reader.formulas(text)
+    @property
+    def reader(self) -> FormulaReader:
+        """Return the reader of the queries' formulas."""
+        return self.source.of_queries
 
     def search(
         self,
@@ -77,10 +71,9 @@ class IndexedFormulas:
         b: float = DEFAULT_B,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
-        queries = [self.query_formulas(text) for text in texts]
-        if self.language:
-            trees = [[read_source(source, self.language) for source in query] for query in queries]
-            used = self.weights(weights)
+        queries = [self.source.query(text) for text in texts]
+        if self.source.language:
+            trees, used = [[self.source.tree(part) for part in query] for query in queries], self.weights(weights)
             scores = score_texts(self.index, self.documents, trees, used, k1=FORMAL_K1, length=FORMAL_LENGTH)
             return _rank_documents(scores, candidates, depth)
         if self.is_single and max(map(len, queries), default=0) <= 1:
@@ -92,7 +85,7 @@ class IndexedFormulas:
 
     def weights(self, weights: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return the weights of kinds of tokens that a search uses: *weights*, and the usual ones of the others."""
-        usual = FORMAL_WEIGHTS if self.language else TOKEN_WEIGHTS
+        usual = FORMAL_WEIGHTS if self.source.language else TOKEN_WEIGHTS
         return dict(zip(KINDS, kind_weights(usual | dict(weights or {})).tolist(), strict=True))
 
     @cached_property
@@ -102,12 +95,6 @@ class IndexedFormulas:
             return self.documents
         places = np.flatnonzero(np.diff(self.documents.starts))
         return TextFormulas(self.documents.column(), places, self.documents.starts)
-
-
-def _bodies(collection: Collection) -> list[str]:
-    """Return the documents without titles, which are the names of statements and no part of what these say."""
-    bodies = collection.corpus.text.astype(str).tolist()
-    return [body if body.strip() else text for body, text in zip(bodies, collection.texts, strict=True)]
 
 
 def _rank_documents(
@@ -222,6 +209,6 @@ def search(
     prepared = IndexedFormulas.of(collection)
     found = prepared.search(queries, depth, candidates, weights=weights, b=b)
     notes: dict[str, Any] = {"b": b, "weights": prepared.weights(weights)}
-    have = [bool(prepared.query_formulas(text)) for text in queries]
+    have = [bool(prepared.source.query(text)) for text in queries]
     notes |= count_without_formula(have, np.diff(prepared.documents.starts) > 0)
     return runs.from_positions(*found, collection.query_ids, collection.doc_ids, "structure", collection.name, **notes)

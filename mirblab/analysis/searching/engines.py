@@ -20,7 +20,7 @@ from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, load_term_weights, load_token_vectors, term_matrix
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
-from mirblab.formula.in_text import FormulaReader
+from mirblab.formula.formal.statements import FormulaSource
 from mirblab.retrieval import bm25, codes, feedback, fusion, late_interaction, rerank, rewriting, sparse, systems
 from mirblab.retrieval.late_interaction import TokenMatrices
 from mirblab.retrieval.systems import DEPTH, System, system
@@ -254,7 +254,7 @@ class StructureEngine(Engine):
         return Ranking(*self.ready.search([query.text], depth, allowed, **self.options)[1:])
 
     def marks(self, query: Query, positions: Sequence[int]) -> list[list[Mark]]:
-        if self.ready.language:  # the trees of statements do not say where their signs stand
+        if self.ready.source.language:  # the trees of statements do not say where their signs stand
             return super().marks(query, positions)
         formulas, index = self.ready.reader.formulas(query.text), self.ready.index
         pairs = highlights.nearest(self.ready, formulas, positions)
@@ -423,6 +423,7 @@ def _score_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame
 def _score_structure(collection: Collection, depth: int) -> Callable[[Collection, pd.DataFrame], Any]:
     @cache
     def scorer() -> approach0.Approach0Scorer:
-        return approach0.Approach0Scorer(FormulaReader.of(collection).owned(collection.texts).formulas)
+        source = FormulaSource.of(collection)
+        return approach0.Approach0Scorer([source.tree(each) for each in source.documents(collection).formulas])
 
     return lambda one, shortlist: approach0.rescore(one, shortlist, depth, scorer())

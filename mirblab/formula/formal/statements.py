@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass
 
+from mirblab.data.collection import Collection
 from mirblab.formula.formal.metamath import read_metamath
 from mirblab.formula.formal.terms import LANGUAGES, read_term
-from mirblab.formula.in_text import TextFormulas, is_formal, marked_formulas, number_formulas
+from mirblab.formula.in_text import FormulaReader, TextFormulas, is_formal, marked_formulas, number_formulas
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tree import OPERANDS, Tree
@@ -45,6 +46,40 @@ def read_source(source: str, language: str) -> Tree:
         return Tree(labels, [-1] + [0] * len(words), "-" + OPERANDS[-1] * len(words))
 
 
-def collect_statements(texts: Iterable[str], language: str, is_statement: bool) -> TextFormulas:
-    """Return what each of *texts* states or quotes, as `statement_sources` does."""
-    return number_formulas(statement_sources(text, language, is_statement) for text in texts)
+@dataclass(frozen=True, slots=True)
+class FormulaSource:
+    """What is read of a collection's documents and queries: formulas, or statements where `language` is one of `READ`.
+
+    `of_documents` and `of_queries` are the readers of formulas; they name the language of either.
+    """
+
+    of_documents: FormulaReader
+    of_queries: FormulaReader
+    language: str
+
+    @classmethod
+    def of(cls, collection: Collection) -> FormulaSource:
+        """Return how the texts of a collection are read."""
+        of_documents, of_queries = FormulaReader.of(collection), FormulaReader.of(collection, "query")
+        language = of_documents.language or of_queries.language
+        return cls(of_documents, of_queries, language if language in READ else "")
+
+    def documents(self, collection: Collection) -> TextFormulas:
+        """Return what each document has; the title of a statement, which is its name, is no part of it."""
+        if not self.language:
+            return self.of_documents.owned(collection.texts)
+        is_statement, texts = bool(self.of_documents.language), collection.texts
+        if is_statement:
+            bodies = collection.corpus.text.astype(str).tolist()
+            texts = [body if body.strip() else text for body, text in zip(bodies, texts, strict=True)]
+        return number_formulas(statement_sources(text, self.language, is_statement) for text in texts)
+
+    def query(self, text: str) -> list[str]:
+        """Return what a query asks for: its formulas in LaTeX, or what it states or quotes."""
+        if not self.language:
+            return self.of_queries.formulas(text)
+        return statement_sources(text, self.language, bool(self.of_queries.language))
+
+    def tree(self, formula: str) -> str | Tree:
+        """Return a formula as it is indexed: LaTeX as it is, what is stated or quoted as an operator tree."""
+        return read_source(formula, self.language) if self.language else formula

@@ -41,8 +41,17 @@ def read_term(text: str, language: str) -> Tree:
     '[O!forall,0[ℝ],1[O!lt,0[N!0],1[V!x]],2[U!eq,0[U!plus,0[V!x],1[N!0]],1[V!x]]]'
     """
     known = LANGUAGES[language]
+    text = _declared(text) if language == LEAN.name and "⊢" in text else text
     head = _HEAD[language].match(text)
     return _Reading(known, text[head.end() if head else 0 :]).whole()
+
+
+def _declared(text: str) -> str:
+    """Return a proof state of Lean, a line for each hypothesis and the goal behind ⊢, as a declaration."""
+    context, _, goal = re.sub(r"✝[⁰¹²³⁴-⁹]*", "", text).partition("⊢")
+    lines = [line.strip() for line in re.split(r"\n(?!\s)", context)]
+    groups = [f"({line})" for line in lines if line and not line.startswith("case ")]
+    return f"{' '.join(groups)} : {goal.split('⊢')[0]}"
 
 
 class _Reading:

@@ -553,9 +553,9 @@ def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> No
 
 def test_a_system_without_formulas_says_so_below_its_values() -> None:
     """From the run's attrs through the values to the notes of tables."""
-    collection = load("mini-lean")
+    collection = load("mini-isabelle")
     found = pd.concat([evaluate(system(name).search(collection), collection, "RR") for name in ("bm25", "structure")])
-    line = "structure on mini-lean: no formula in 204 of 204 queries and 204 of 204 documents."
+    line = "structure on mini-isabelle: no formula in 204 of 204 queries and 204 of 204 documents."
     assert line in result_tables.main_table(found, "RR").notes
     assert line in result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes
 

@@ -32,6 +32,14 @@ _LANGUAGES = (
     ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
     ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
 )  # fmt: skip
+# A statement of Rocq has no word of its own: signs that neither LaTeX nor prose has, in most texts of a collection.
+_ROCQ = re.compile(
+    r"(?:^|\s)(?:->|<->|==>|=>|:=|:>|=[12i]|\\(?:is|isn't|proper)|<\||:[&|\\]:|\^\+|\*:|<=|==)\s"
+    r"|%[NRZCQg]\b|#\||\.\+1|\[(?:::|the|ffun|set|seq|max|min|exists|forall)\s|'[A-Z][A-Za-z]*[_\[(]"
+    r"|\\(?:sum|big\w*|prod|max)_\(|^[a-zA-Z][\w' ]*\s:\s|[({]\w[\w' ]*\s:\s|\bforall\s[^,]+,"
+)
+_NO_ROCQ = re.compile(r"\$|\\\(|\\\[|\\[a-z]+\{|[_^]\{|\|-|[⊢∀∃λ→↔ℕℤℚℝℂ∈∧∨≤≥]")
+_ENOUGH_ROCQ = 20  # texts, of which a majority is no chance
 _ENOUGH_SIGNS = 1000  # texts of a collection that are looked at
 _DISPLAYS = (
     "align|alignat|aligned|alignedat|array|[bBpvV]?matrix|cases|CD|displaymath|eqnarray|equation|flalign|gather|"
@@ -83,11 +91,17 @@ def is_formal(text: str) -> str:
 
 
 def formal_language(texts: Sequence[str]) -> str:
-    """Return the proof assistant of most of *texts* (of a thousand of them, evenly spread); "" where most have none."""
+    """Return the proof assistant of most of *texts* (of a thousand of them, evenly spread); "" where most have none.
+
+    It is one of those of `is_formal`, or Rocq, whose statements are told from others in numbers only.
+    """
     looked_at = texts[:: max(1, len(texts) // _ENOUGH_SIGNS)]
     names = Counter(map(is_formal, looked_at))
     n_others = names.pop("", 0)
-    return names.most_common(1)[0][0] if 2 * n_others < len(looked_at) else ""
+    if 2 * n_others < len(looked_at):
+        return names.most_common(1)[0][0]
+    n_rocq = sum(_ROCQ.search(text) is not None and _NO_ROCQ.search(text) is None for text in looked_at)
+    return "Rocq" if 2 * n_rocq > len(looked_at) >= _ENOUGH_ROCQ else ""
 
 
 def marked_formulas(text: str) -> list[tuple[str, int, int]]:

@@ -53,6 +53,14 @@ def test_other_collections_are_in_no_such_language(name: str) -> None:
     assert sum(bool(is_formal(text)) for text in (*collection.query_texts, *collection.texts)) <= 1
 
 
+def test_statements_of_rocq_are_told_in_numbers() -> None:
+    """A few could be bare formulas, which some of the same signs are in."""
+    rocq = ["m n : n <= maxn m n", "{T : Type} (x : option T) : omap id x = x", "associative (max : T -> T -> T)",
+            "K <| G -> maximal (G / K) (H / K) = maximal G H", "injective f"]  # fmt: skip
+    assert formal_language(rocq * 4) == "Rocq" and formal_language(rocq) == ""
+    assert formal_language([r"x \in A => y \in B", "f : X -> Y $ is $", r"\frac{a}{b} == c"] * 9) == ""
+
+
 @pytest.mark.parametrize(
     ("texts", "name"),
     [

@@ -302,10 +302,9 @@ def test_a_curve_is_sorted_and_has_its_held_out_line():
 
 
 def test_a_curve_without_held_out_values_has_one_line():
-    """And the ticks of a logarithmic axis are the settings."""
-    (ax,) = plots.curve(SETTINGS, x="w", log=True)
-    assert len(ax.lines) == 1 and ax.get_xscale() == "log"
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.1", "0.9"]
+    """And no legend."""
+    (ax,) = plots.curve(SETTINGS, x="w")
+    assert len(ax.lines) == 1 and ax.get_legend() is None
 
 
 def test_effects_are_drawn_on_given_axes():

@@ -317,12 +317,12 @@ def group_contrasts(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     return ax
 
 
-def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = None, log: bool = False) -> list[Axes]:
+def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = None) -> list[Axes]:
     """Draw a value against the setting *x*, one panel per collection; return the axes.
 
     *table*: collection, measure, *x* and value; optional held_out, one number per collection, is a dashed line: the
     value on queries that were not used to choose the setting. Panels have separate ranges of values, which their labels
-    say. *log*: a logarithmic axis of *x*. *ax*: one axes per collection.
+    say. *ax*: one axes per collection.
 
     >>> points = pd.DataFrame({"collection": "c", "measure": "RR", "weight": [0.1, 0.9], "value": [0.4, 0.6]})
     >>> curve(points.assign(held_out=0.5), x="weight")[0].get_legend_handles_labels()[1]
@@ -339,11 +339,6 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
             if "held_out" in rows:
                 panel.axhline(rows.held_out.iloc[0], color=PALETTE[1], linestyle="--",
                               label="held-out queries: setting chosen without them")  # fmt: skip
-            if log:
-                panel.set_xscale("log")
-                settings = sorted(rows[x])
-                panel.set_xticks(settings, [f"{number:g}" for number in settings])
-                panel.minorticks_off()
             panel.locator_params(axis="y", nbins=5)
             panel.set_xlabel(fill(x, _LETTERS))
             panel.set_ylabel(fill(value_axis_label(str(rows.measure.iloc[0]), *panel.get_ylim()), _LETTERS))

@@ -22,4 +22,4 @@ USER reader
 RUN python binder/warm.py && mirblab lessons --out lessons
 
 EXPOSE 8888
-CMD ["jupyter", "lab", "--no-browser", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=.", "--KernelManager.transport_encryption=auto", "--LabApp.app_settings_dir=.jupyter", "--LabApp.default_url=/lab/tree/START.md"]
+CMD ["jupyter", "lab", "--no-browser", "--log-level=WARN", "--ip=0.0.0.0", "--port=8888", "--ServerApp.root_dir=.", "--KernelManager.transport_encryption=auto", "--LabApp.app_settings_dir=.jupyter", "--LabApp.default_url=/lab/tree/START.md"]

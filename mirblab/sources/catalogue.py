@@ -414,7 +414,7 @@ def _copy(source: Path, target: Path, *, corpus: bool = True) -> None:
         files += (source / parts.FOLDER).glob("*")
     for path in [*files, *(source / "qrels").glob("*.tsv"), *source.glob("README*"), *source.glob(beir.GROUPS)]:
         copied = target / path.relative_to(source)
-        copied.parent.mkdir(exist_ok=True)
+        atomic_files.make_folder(copied.parent)
         shutil.copyfile(path, copied)
     if not corpus and (source / "card.toml").is_file():
         shutil.copyfile(source / "card.toml", target / "card.toml")

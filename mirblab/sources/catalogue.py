@@ -335,8 +335,9 @@ def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Pat
 def build_periods(database: str, days: Sequence[str]) -> list[Path]:
     """Return the folders of a Metamath database's periods, each from one of the *days* (ISO) to the next.
 
-    They are in the cache, named by database and day. *database* is a file, the name of one in the data folder, or
-    "mini" for the bundled one; see `sources.metamath.build`. MirblabError for fewer than two days.
+    They are in the cache, in a folder for each last day, named by database and first day. *database* is a file, the
+    name of one in the data folder, or "mini" for the bundled one; see `sources.metamath.build`. MirblabError for fewer
+    than two days.
 
     >>> [folder.name for folder in build_periods("mini", ["2025-03-01", "2025-05-01"])]  # doctest: +ELLIPSIS
     metamath-premise-at-2025-03-01: documents ...
@@ -347,7 +348,7 @@ def build_periods(database: str, days: Sequence[str]) -> list[Path]:
         raise MirblabError(f"a period needs its first day and the day after its last, found {found}")
     path = metamath.find_database(database)
     place = paths.cache() / "collections" / "periods" / paths.checked_name(path.name.partition(".")[0])
-    return [metamath.build(path, place, at=at, until=until)[0] for at, until in pairwise(days)]
+    return [metamath.build(path, place / f"until-{until}", at=at, until=until)[0] for at, until in pairwise(days)]
 
 
 def build_from_files(origin: str = "", **options: Any) -> list[Path]:

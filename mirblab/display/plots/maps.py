@@ -205,7 +205,7 @@ def _panel_title(table: pd.DataFrame, alone: bool) -> str:
         near = f"\npartner among the {k} nearest: {full} in the full space, {seen} on this map" if len(paired) else ""
         return f"{seed}: the map keeps {kept} of each statement's {k} nearest; {trust}{near}"
     return f"{seed}: {kept} of {k} nearest kept\n{trust}" + (
-        f"\npartner among the {k}: {seen} (full space {full})" if len(paired) else ""
+        f"\npartner among the {k}: {seen}\n(full space {full})" if len(paired) else ""
     )
 
 

@@ -528,7 +528,7 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
         colour, marker = styles[system]
         # Hollow markers and broken lines on top show a line that is nearly equal to a later one.
         ax.plot(over.index, over["mean"], color=colour, marker=marker, markerfacecolor="none", markersize=7,
-                linestyle=("-", "--", ":")[number % 3], label=system)  # fmt: skip
+                linestyle=("-", "--", ":", "-.")[number % 4], label=system)  # fmt: skip
         ax.fill_between(over.index, over["min"], over["max"], color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("judgements hidden, percent")
     if value == "value":

@@ -72,6 +72,7 @@ def test_it_is_typed_into_chosen_from_and_stepped_through(shown, tmp_path):
     page.keyboard.press("Enter")
     page.wait_for_selector("text=Query 1 of 204 by difference")
     page.get_by_label("Query", exact=True).fill("  ")
+    page.wait_for_selector("text=Nothing typed yet.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=there is nothing to search for")

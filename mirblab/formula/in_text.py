@@ -100,8 +100,10 @@ def formal_language(texts: Sequence[str]) -> str:
     n_others = names.pop("", 0)
     if 2 * n_others < len(looked_at):
         return names.most_common(1)[0][0]
+    if len(looked_at) < _ENOUGH_ROCQ:
+        return ""
     n_rocq = sum(_ROCQ.search(text) is not None and _NO_ROCQ.search(text) is None for text in looked_at)
-    return "Rocq" if 2 * n_rocq > len(looked_at) >= _ENOUGH_ROCQ else ""
+    return "Rocq" if 2 * n_rocq > len(looked_at) else ""
 
 
 def marked_formulas(text: str) -> list[tuple[str, int, int]]:

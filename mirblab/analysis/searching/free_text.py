@@ -72,8 +72,10 @@ def search(
     n_empty = sum(each.empty for each in rankings)
     if n_empty:
         which = "It has" if len(labelled) == 1 else f"{n_empty:,} of them have"
-        of_formulas = chosen.settings["kind"] in ("structure", "approach0")
-        hint = " Formulas stand between dollars: $x^2 + y^2$." if of_formulas and "$" not in str(text) else ""
+        lacks_formulas = chosen.settings["kind"] in ("structure", "approach0") and not any(
+            "$" in shown for _, shown in labelled
+        )
+        hint = " Formulas stand between dollars: $x^2 + y^2$." if lacks_formulas else ""
         notes.append(f"{which} nothing that {chosen.label} finds in a document.{hint}")
     return Table(frame, caption, notes, 3, maths=frozenset({"query", "text", "matched"}))
 

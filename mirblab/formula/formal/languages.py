@@ -38,12 +38,14 @@ _BY_SIGN = {sign: tight for tight, signs in _TIGHTNESS.items() for sign in signs
 class Language:
     """A language: its `token`s, and what its signs do; `spelled` has the Unicode sign of each spelling.
 
+    `head` is what stands before a statement and says nothing of it, such as a keyword and the name of a theorem.
     `prefixes` and `binders` say how tightly a sign holds what follows it; a binder's variables go up to a sign of
     `ends`. `words` are operations that are written as words, and `silent` signs say nothing that a search needs.
     """
 
     name: str
     token: re.Pattern[str]
+    head: re.Pattern[str] | None = None
     spelled: Mapping[str, str] = field(default_factory=dict)
     prefixes: Mapping[str, int] = field(default_factory=dict)
     postfixes: frozenset[str] = frozenset()
@@ -75,6 +77,12 @@ _QUANTIFIED = dict.fromkeys("∀ ∃ ∃! ∀ᶠ ∃ᶠ ∀ᵐ ∃ᵐ ∄ ε".sp
 _LEAN_WORD = r"[^\W\dλΠΣ∑∏](?:(?![ˣᵀᴴᶜ⁺⁻†])[\w'!?])*"
 LEAN = Language(
     name="Lean",
+    head=re.compile(
+        r"\s*(?:@\[[^\]]*\]\s*)?(?:(?:noncomputable|private|protected|local|scoped|nonrec|partial|unsafe)\s+)*"
+        r"(?:(?:theorem|lemma|def|abbrev|structure|class(?: inductive)?|inductive|axiom|opaque|irreducible_def)"
+        r"\s+[^\s:({\[⦃]+"
+        r"|(?:instance|example)(?:\s+[^\s:({\[⦃]+)?)"
+    ),
     token=re.compile(
         r"(?:Type|Sort)\*|ℝ≥0∞?|[ℕℤ]∞|ℕ\+|//|∃!|[∀∃][ᶠᵐ]|[∑∏Σ][ᶠ']?|[ΠΣ]['₀₂]?|∫⁻?|⁻¹'?|'{2}|\.\.|:=|=>|⁻[¹ᵐ]"
         rf"|«[^»]*»|{_LEAN_WORD}(?:\.(?:{_LEAN_WORD}|\d+))*(?:\.\{{[^{{}}]*\}})?"
@@ -145,6 +153,7 @@ ROCQ = Language(
 )  # fmt: skip
 HOL = Language(
     name="HOL",
+    head=re.compile(r"\s*(?:\w+\s+)?\|-"),
     token=re.compile(
         r"[?!@]!?(?=\s*[(\w])|\\(?=[(\w])|\?!|[A-Za-z]\w*'*|_\w+|\d+(?:\.\d+)?|[()\[\]{},;`]|\.\.|\.|&(?=\d|\()|--(?=[\w(&])|~"
         r"|/\\|\\/|[^\w\s()\[\]{},;`.~]+"

@@ -11,16 +11,6 @@ from mirblab.formula.operators import Operations
 from mirblab.formula.tree import Tree
 
 LANGUAGES = {each.name: each for each in (LEAN, ROCQ, HOL)}
-_HEAD = {
-    "Lean": re.compile(
-        r"\s*(?:@\[[^\]]*\]\s*)?(?:(?:noncomputable|private|protected|local|scoped|nonrec|partial|unsafe)\s+)*"
-        r"(?:(?:theorem|lemma|def|abbrev|structure|class(?: inductive)?|inductive|axiom|opaque|irreducible_def)"
-        r"\s+[^\s:({\[⦃]+"
-        r"|(?:instance|example)(?:\s+[^\s:({\[⦃]+)?)"
-    ),
-    "Rocq": re.compile(r"\A(?!)"),
-    "HOL": re.compile(r"\s*(?:\w+\s+)?\|-"),
-}
 _PROGRAM = re.compile(r"\swhere\s.*", re.DOTALL)  # the fields of a structure, which are proofs or programs
 _LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
 _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
@@ -42,7 +32,7 @@ def read_term(text: str, language: str) -> Tree:
     """
     known = LANGUAGES[language]
     text = _declared(text) if language == LEAN.name and "⊢" in text else text
-    head = _HEAD[language].match(text)
+    head = known.head.match(text) if known.head else None
     return _Reading(known, text[head.end() if head else 0 :]).whole()
 
 

@@ -17,8 +17,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 # Vectors of the bundled model, and maps, are kept from one run of the tests to the next; `pytest --cache-clear` forgets
-# them. Their key is the model's revision, or the settings of the map, and the exact input; the tests of encoding and of
-# maps have homes of their own.
+# them. Those that notebooks stored in the checkout are used too. Their key is the model's revision, or the settings of
+# the map, and the exact input; the tests of encoding and of maps have homes of their own.
 SHARED = ("vectors", "tokens", "projections")
 KEPT = ("*/sentence-transformers-all-MiniLM-L6-v2-*", "projections")
 
@@ -35,9 +35,13 @@ def _kept_and_shared(session: pytest.Session) -> tuple[Path, Path] | None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Give the workers what earlier runs encoded."""
+    """Give the workers what earlier runs and the notebooks of this checkout encoded."""
     if folders := _kept_and_shared(session):
-        shutil.copytree(*folders)
+        kept, shared = folders
+        shutil.copytree(kept, shared)
+        stored = session.config.rootpath / "cache"
+        for folder in stored.glob(KEPT[0]):
+            shutil.copytree(folder, shared / folder.relative_to(stored), dirs_exist_ok=True)
 
 
 def pytest_collection_finish() -> None:

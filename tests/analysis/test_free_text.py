@@ -23,17 +23,23 @@ def qa() -> Collection:
 
 
 @pytest.mark.parametrize(
-    "by", ["bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20", "bm25~rm3", "minilm~rocchio"]
+    ("by", "name"),
+    [
+        *((by, "mini-qa") for by in ("bm25", "bm25-okapi", "structure", "bm25+structure", "structure>approach0@20")),
+        ("bm25~rm3", "mini-qa"),
+        ("minilm~rocchio", "mini-hol"),
+    ],
 )
-def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, qa: Collection):
+def test_a_query_of_the_collection_has_the_documents_of_its_run(by: str, name: str):
     """With their scores and judgements, however the text is wrapped into lines."""
-    few, row = qa.sample(10), 7
-    frame = lab.search("\n ".join(few.query_texts[row].split(" ")), qa, by, depth=6).frame
+    whole = lab.load(name)
+    few, row = whole.sample(10), 7
+    frame = lab.search("\n ".join(few.query_texts[row].split(" ")), whole, by, depth=6).frame
     run = lab.system(by).search(few, depth=1000)
     expected = run[run.query_id == few.query_ids[row]].head(6)
     assert frame.doc_id.tolist() == expected.doc_id.astype(str).tolist()
     np.testing.assert_allclose(frame.score, expected.score, rtol=1e-5)
-    grades = qa.qrels[qa.qrels.query_id == few.query_ids[row]].set_index("doc_id").relevance
+    grades = whole.qrels[whole.qrels.query_id == few.query_ids[row]].set_index("doc_id").relevance
     assert frame.relevance.tolist() == [grades.get(doc_id, pd.NA) for doc_id in frame.doc_id]
     assert frame.index.tolist() == list(range(1, len(frame) + 1))
 

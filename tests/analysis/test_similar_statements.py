@@ -85,7 +85,7 @@ def test_copies_are_left_out_unless_asked_for(notes):
 def test_pairs_of_two_collections_have_a_statement_of_either(notes):
     """Across collections no pair lies within one of them, whatever the kind of system."""
     for by in ("bm25", "minilm", "bm25+minilm"):
-        frame = similar(notes, "mini-proofwiki", by, n=500, copies=True).frame
+        frame = similar(notes, "mini-hol", by, n=500, copies=True).frame
         assert len(frame) and set(frame.left) <= set(notes.doc_ids)
         assert not set(frame.right) & set(notes.doc_ids)
 

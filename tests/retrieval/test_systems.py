@@ -15,7 +15,7 @@ from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import bm25, dense, fusion, systems
 from mirblab.sources import catalogue
 
-C = "mini-premises"
+C = "mini-hol"
 
 
 def test_the_names_that_scripts_use_exist():

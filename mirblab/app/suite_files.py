@@ -33,7 +33,7 @@ _KINDS = {
     **{key: kind for kind in ("collection", "system") for key in NAME_KEYS[kind]},
     **dict.fromkeys(("encoder", "encoders"), "encoder"), **dict.fromkeys(("reranker", "rerankers"), "reranker"),
 }  # fmt: skip
-SECONDS_PER_NOTEBOOK = 7.0  # what a notebook is expected to take that has not run here and whose suite does not say
+SECONDS_PER_NOTEBOOK = 5.0  # what a notebook is expected to take that has not run here and whose suite does not say
 
 
 @dataclass(frozen=True)

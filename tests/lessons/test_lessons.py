@@ -24,7 +24,7 @@ from mirblab.lessons.guesses import Guess, Note, guess
 
 LESSONS = build.lesson_notebooks()
 TOPICS = [found.name for found in pkgutil.iter_modules(checks.__path__) if found.name in exercises.TOPICS]
-SHORTER = {"epochs": 0.5, "seeds": [0]}  # training and maps take most of the time of their lesson
+SHORTER = {"epochs": 0.5, "seeds": [0], "depths": [5]}  # what takes most of the time of its lesson
 CHECK = re.compile(r'lab\.lessons\.check\("(\w+)\.(\w+)", (\w+)\)')
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,11 @@ class MirblabError(ValueError):
     no collection 'mini-qq'; did you mean 'mini-qa'? Known
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the lines of the user's cells and the message, without the frames of libraries."""
+        frames = [one for one in traceback.extract_tb(self.__traceback__) if _is_cell(one.filename)]
+        return [*(f"Line {one.lineno} of the cell: {one.line}" for one in frames), f"{type(self).__name__}: {self}"]
+
 
 class StorageError(MirblabError):
     """A file that cannot be written, because the disk is full or rights are missing; no part of it was written."""
@@ -29,6 +35,11 @@ class StorageError(MirblabError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def _is_cell(file: str) -> bool:
+    """Return whether code comes from a cell: ipykernel names a file for each, IPython gives each a name in <>."""
+    return "ipykernel_" in file or file.startswith("<ipython-input")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

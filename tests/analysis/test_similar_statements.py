@@ -111,6 +111,15 @@ def test_shared_terms_do_not_depend_on_how_many_pairs_are_shown():
     assert few.shared.iloc[0] == many.shared.iloc[0]
 
 
+def test_shared_terms_are_words_of_the_left_text(notes):
+    """As they are written there; a stem such as integr is no word."""
+    frame = similar(notes, by="bm25").frame
+    pair = frame[frame[["left", "right"]].isin(["s0", "s2"]).all(axis=1)].iloc[0]
+    expected = {"finite": "finitely", "domain": "domain", "field": "field"}
+    words = expected.keys() if pair.left == "s0" else expected.values()
+    assert set(pair.shared.split(", ")) == set(words)
+
+
 def test_fusion_is_the_weighted_mean_of_its_parts(notes):
     """Weights of a linear fusion weigh the scores of its parts."""
     statements = Statements.of(notes, None, queries=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from mirblab.sources.catalogue import load
 NEAR_VERBATIM = 0.8  # Jaccard similarity of word triples from which on two texts are copies of each other
 _SEARCHES: dict[str, Callable[..., pd.DataFrame]] = {"bm25": bm25.search, "structure": structure.search}
 _MOST_TERMS = 6
+_WORD = re.compile(r"[^\W\d_]+")
 _COUNTED = 2_000  # texts, evenly taken, in which terms are counted
 
 
@@ -359,12 +361,16 @@ def _are_copies(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np
 
 
 def _shared_terms(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> list[str]:
-    """Return for each pair the terms that both texts have, those of the fewest of all texts (a sample) first."""
+    """Return for each pair the terms that both texts have, those of the fewest of all texts (a sample) first.
+
+    A stem is shown as the word of the left text that has it.
+    """
     read = token_reader("math")
     counts = Counter(term for text in texts[:: -(-len(texts) // _COUNTED)] for term in dict.fromkeys(read(text)))
     terms = {position: dict.fromkeys(read(texts[position])) for position in {*left.tolist(), *right.tolist()}}
     shared = []
     for first, second in zip(left.tolist(), right.tolist(), strict=True):
         common = sorted((term for term in terms[first] if term in terms[second]), key=lambda term: (counts[term], term))
-        shared.append(", ".join(common[:_MOST_TERMS]))
+        words = {term: word.lower() for word in reversed(_WORD.findall(texts[first])) for term in read(word)}
+        shared.append(", ".join(words.get(term, term) for term in common[:_MOST_TERMS]))
     return shared

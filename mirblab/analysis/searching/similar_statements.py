@@ -75,7 +75,10 @@ def similar(
         index=pd.RangeIndex(1, len(top) + 1, name="rank"),
     )
     caption = f"Pairs of statements of {statements.name} that are most alike by {chosen.label}, best first."
-    notes = [f"{len(top):,} of {len(pairs):,} pairs are shown; score from 0 to 1, 1 for a text and itself."]
+    notes = [
+        f"{len(top):,} of {len(pairs):,} pairs of a statement and one of its nearest are shown; score from 0 to 1, 1 "
+        "for a text and itself."
+    ]
     if n_pairs > len(pairs):
         notes.append(f"{n_pairs - len(pairs):,} pairs of nearly the same wording are left out; copies=True keeps them.")
     if statements.answers and not queries:

@@ -68,6 +68,7 @@ from .proof_graph.graph import hub_table as hub_table
 from .proof_graph.graph import pagerank_prior as pagerank_prior
 from .proof_graph.graph import popularity as popularity
 from .proof_graph.graph import premise_graph as premise_graph
+from .proof_graph.graph import vary_candidates as vary_candidates
 from .proof_graph.graph import without_documents as without_documents
 from .query_clusters import failure_clusters as failure_clusters
 from .reranking import depth_curve as depth_curve

@@ -241,7 +241,9 @@ def convert(
 def batch(
     suite: Annotated[
         str,
-        typer.Argument(help="mini (bundled), open (built or added), or a paper: mirb, zhong, meld, arqmath."),
+        typer.Argument(
+            help="mini or findings (bundled), open (built or added), or a paper: mirb, zhong, meld, arqmath."
+        ),
     ],
     only: Only = None,
     settings: Set = None,
@@ -367,15 +369,17 @@ def plan(
 
 @app.command()
 def verify(
-    suite: Annotated[str, typer.Argument(help="mini, or open: of what is built or added here.")],
-    systems: Annotated[str, typer.Option(help="Only these systems, separated by commas.")] = "",
-    collections: Annotated[str, typer.Option(help="Only these collections, separated by commas.")] = "",
+    suite: Annotated[str, typer.Argument(help="mini; findings: tables of notebooks; open: what is built or added.")],
+    systems: Annotated[str, typer.Option(help="Only these systems or tables, separated by commas.")] = "",
+    collections: Annotated[str, typer.Option(help="Only these collections or notebooks, separated by commas.")] = "",
     update: Annotated[bool, typer.Option("--update", help="Store this machine's values as the expected ones.")] = False,
 ) -> None:
-    """Compute what is expected of systems on a suite's collections, and print OK, OKish or FAIL for each."""
+    """Compute what is expected of systems and of notebooks' tables, and print OK, OKish or FAIL for each."""
     from mirblab.app import console, verification
 
     chosen = split_names(systems), split_names(collections)
+    if jobs := verification.table_jobs(suite, chosen[1]):
+        console.run_batch(jobs)
     if update:
         say(f"wrote {verification.update(suite, *chosen)}")
     else:

@@ -255,7 +255,7 @@ def print_verification(suite: str, systems: Sequence[str], collections: Sequence
         expected=computed.expected.map("{:.4f}".format), mean=computed["mean"].map("{:.4f}".format)
     ).astype(str)
     rows = shown[["collection", "system", "measure", "expected", "mean", "state", "note"]].itertuples(index=False)
-    print_table(("collection", "system", "measure", "expected", "here", "state", "first query that differs"), rows)
+    print_table(("collection", "system", "measure", "expected", "here", "state", "first one that differs"), rows)
     skipped = cells[cells.state == verification.SKIPPED]
     for note, part in skipped.groupby("note", sort=False):
         say(f"skipped {', '.join(part.collection.unique())} ({len(part)} cells): {note}")

@@ -18,6 +18,8 @@ from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 
+FAILED = "its last run failed"  # a reason to run a notebook
+
 
 @dataclass(frozen=True)
 class Stamp:
@@ -76,7 +78,7 @@ def reason_to_run(job: Job, contents: dict[str, bytes] | None = None) -> str:
     if stamp is None:
         return "it has not run yet"
     if stamp.key == "":
-        return "its last run failed"
+        return FAILED
     if stamp.key != job.key(contents):
         return "the notebook, its parameters, its data, the code or a library has changed"
     changed = [name for name, digest in stamp.files.items() if not _is_same(job.folder / name, digest)]

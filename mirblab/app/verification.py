@@ -1,8 +1,10 @@
-"""verification: whether this installation computes the values that stand beside a suite."""
+"""verification: whether this installation computes the values and tables that stand beside a suite."""
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import platform
 import warnings
@@ -13,7 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.app import batch, hand_runs, inventory, suite_files
+from mirblab.app import batch, hand_runs, inventory, stamps, suite_files
+from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
@@ -41,6 +44,10 @@ def read_expected(suite: str) -> pd.DataFrame:
 
     `values` has a value for each query in thousandths, in the order of the sorted ids, and `fingerprint` is the
     collection's. Where there are fewer queries than the collection has, they are `collection.sample(queries, 0)`.
+
+    In a row of a table that a notebook leaves, the collection is the notebook, the system the table and the measure a
+    column; `queries` counts the table's rows, `values` has the column's numbers to three decimals, with blanks between
+    them, and `fingerprint` is that of the collections from which the notebook made the table.
     """
     path = expected_path(suite)
     if not path.is_file():
@@ -53,16 +60,19 @@ def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
 
     A cell is OK when each query's value is the expected one to three decimals; OKish when it is not, but the system has
     a model and the mean differs by at most `TOLERANCE`; otherwise FAIL. The note names the first query that differs.
-    What cannot be computed here is skipped, and the note says why. Runs that are stored are read.
+    What cannot be computed here is skipped, and the note says why. Runs that are stored are read. A column of a
+    notebook's table is a cell, too, whose rows are compared like queries; the tables of `table_jobs` are read as the
+    last batch left them.
     """
     expected = read_expected(suite)
     for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
         check_known(f"{kind} with expected values", list(names), expected[kind].unique())
         expected = expected[expected[kind].isin(names)] if names else expected
-    rows = []
+    rows, notebooks = [], _expected_tables(suite)
     with terminal.progress(len(expected), f"verify {suite}", "cells") as bar:
         for name, part in expected.groupby("collection", sort=False):
-            for row in _verify_collection(str(name), part):
+            of_notebook = name in notebooks
+            for row in _verify_notebook(suite, str(name), part) if of_notebook else _verify_collection(str(name), part):
                 rows.append(row)
                 bar.update()
     return pd.DataFrame(rows, columns=[*_CELL, "expected", "mean", "queries", "differ", "state", "note"])
@@ -79,7 +89,60 @@ def _verify_collection(name: str, expected: pd.DataFrame) -> Iterator[dict[str, 
             yield cell | {"state": SKIPPED, "note": f"{row['system']} needs {state}"}
         else:
             values = query_values(row["system"], collection, row["measure"])
-            yield cell | {"mean": values.mean()} | compare_values(values, row["values"], row["system"])
+            compared = compare_values(values, decode_values(row["values"]), may_differ=has_model(row["system"]))
+            yield cell | {"mean": values.mean()} | compared
+
+
+def table_jobs(suite: str, notebooks: Sequence[str] = ()) -> list[Job]:
+    """Return the notebooks of a suite whose tables are expected, none where `verify` names none; or only *notebooks*.
+
+    A batch has to run those of them that are not fresh before `verify` or `update` reads their tables.
+    """
+    wanted = [name for name in _expected_tables(suite) if name in (notebooks or [name])]
+    return suite_files.read_suite(suite, only=wanted) if wanted else []
+
+
+def _expected_tables(suite: str) -> dict[str, list[str]]:
+    """Return the tables by notebook that a suite's `verify` names."""
+    entries = suite_files.read_suite_file(suite).get("verify", [])
+    return {entry["notebook"]: entry["tables"] for entry in entries if "notebook" in entry}
+
+
+def _verify_notebook(suite: str, name: str, expected: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    jobs = table_jobs(suite, [name])
+    reason = stamps.reason_to_run(jobs[0]) if jobs else "what it needs is not here"
+    for row in expected.to_dict("records"):
+        cell = {key: row[key] for key in (*_CELL, "queries")} | {"expected": row["mean"]}
+        if reason:
+            is_wrong = reason == stamps.FAILED
+            yield cell | {"state": FAIL if is_wrong else SKIPPED, "note": f"{reason}; mirblab batch {suite} runs it"}
+            continue
+        columns, fingerprint = read_table(jobs[0], row["system"])
+        if row["measure"] not in columns:
+            yield cell | {"state": FAIL, "note": "the notebook has left no such table, or none with this column"}
+        elif fingerprint != row["fingerprint"]:
+            yield cell | {"state": SKIPPED, "note": "it was made from other collections than the expected table"}
+        else:
+            values, wanted = columns[row["measure"]], np.array(row["values"].split(" "), dtype=float)
+            compared = compare_values(values, wanted, may_differ=any(map(has_model, jobs[0].systems)))
+            yield cell | {"mean": values.mean()} | compared
+
+
+def read_table(job: Job, table: str) -> tuple[pd.DataFrame, str]:
+    """Return the columns of numbers of a table that a notebook left, and the fingerprint of its collections.
+
+    Rows are named by their texts. Without the table there is no column, and the fingerprint is "".
+    """
+    path = job.folder / f"{table}.csv"
+    if not path.is_file():
+        return pd.DataFrame(), ""
+    frame = pd.read_csv(path)
+    numbers = frame.select_dtypes(["number", "bool"]).astype(float).dropna(axis=1, how="all")
+    texts = frame.select_dtypes(exclude=["number", "bool"]).fillna("").astype(str)
+    numbers.index = pd.Index([" ".join(filter(None, row)) for row in texts.itertuples(index=False)], dtype=object)
+    made_from = json.loads(path.with_suffix(".json").read_text("utf-8"))["provenance"]["collections"]
+    named = json.dumps({name: each["fingerprint"] for name, each in made_from.items()}, sort_keys=True)
+    return numbers, hashlib.blake2b(named.encode(), digest_size=8).hexdigest()
 
 
 def _load(name: str, expected: pd.DataFrame) -> tuple[Collection | None, str]:
@@ -105,16 +168,18 @@ def query_values(name: str, collection: Collection, measure: str) -> pd.Series:
     return values.set_index(values.query_id.astype(str)).value.sort_index()
 
 
-def compare_values(values: pd.Series, expected: str, name: str) -> dict[str, Any]:
-    """Return how many *values* differ from the stored ones of the system *name*, the state, and the note."""
-    wanted = decode_values(expected)
+def compare_values(values: pd.Series, wanted: np.ndarray, *, may_differ: bool) -> dict[str, Any]:
+    """Return how many *values* differ from the *wanted* ones, the state, and the note; NaN equals NaN.
+
+    *may_differ*: a model computed them, so that a small difference of the mean is OKish.
+    """
     if len(wanted) != len(values):
-        return {"differ": len(values), "state": FAIL, "note": f"{len(values)} queries, expected {len(wanted)}"}
-    differs = np.abs(values.to_numpy() - wanted) > 0.5 / _UNIT + 1e-9
+        return {"differ": len(values), "state": FAIL, "note": f"{len(values)} values, expected {len(wanted)}"}
+    differs = ~np.isclose(values.to_numpy(float), wanted, rtol=0, atol=0.5 / _UNIT + 1e-9, equal_nan=True)
     if not differs.any():
         return {"differ": 0, "state": OK, "note": ""}
     first, count = int(differs.argmax()), int(differs.sum())
-    is_near = abs(values.mean() - wanted.mean()) <= TOLERANCE and has_model(name)
+    is_near = abs(values.mean() - pd.Series(wanted).mean()) <= TOLERANCE and may_differ
     note = f"first {values.index[first]}: {values.iloc[first]:.3f}, expected {wanted[first]:.3f}"
     return {"differ": count, "state": OKISH if is_near else FAIL, "note": note}
 
@@ -156,8 +221,12 @@ def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
             row = (name, system_name, measure, collection.fingerprint[:16], len(values), round(values.mean(), 6))
             rows.append((*row, encode_values(values)))
             bar.update()
-    made = pd.DataFrame(rows, columns=_COLUMNS)
+    of_tables = [row for job in table_jobs(suite, chosen_collections)
+                 for row in _table_rows(job, _expected_tables(suite)[job.source.stem])
+                 if row[1] in (chosen_systems or [row[1]])]  # fmt: skip
+    made = pd.DataFrame([*rows, *of_tables], columns=_COLUMNS)
     kept = read_expected(suite) if path.is_file() else made[:0]
+    kept = kept[~kept.set_index(_CELL[:2]).index.isin([row[:2] for row in of_tables])]
     whole = pd.concat([kept, made]).drop_duplicates(_CELL, keep="last").sort_values(_CELL)
     text = io.StringIO()
     whole.to_csv(text, index=False, lineterminator="\n")
@@ -166,9 +235,26 @@ def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     return path
 
 
+def _table_rows(job: Job, tables: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the expected values that a notebook's tables have; MirblabError where they are not fresh."""
+    if reason := stamps.reason_to_run(job):
+        raise MirblabError(f"{job.name} has no tables to store: {reason}; run: mirblab batch {job.suite}")
+    for table in tables:
+        columns, fingerprint = read_table(job, table)
+        if columns.empty:
+            raise MirblabError(
+                f"{job.name} has left no table {table} with numbers; correct `tables` in {job.suite}.toml"
+            )
+        for name, values in columns.items():
+            texts = [f"{value:.3f}".rstrip("0").rstrip(".") for value in values]
+            yield job.name, table, str(name), fingerprint, len(values), round(values.mean(), 6), " ".join(texts)
+
+
 def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
     """Yield collection, system, measure and number of queries of each cell that a suite's `verify` asks for."""
     for entry in suite_files.read_suite_file(suite).get("verify", []):
+        if "notebook" in entry:
+            continue
         names = mini.COLLECTIONS if suite == "mini" else catalogue.built_names()
         for name in suite_files.matching(names, entry.get("match", ["*"])):
             for system_name in entry["systems"]:
@@ -188,8 +274,8 @@ def write_report(suite: str, cells: pd.DataFrame) -> Path:
     }
     told = ", ".join(f"{counts.get(state, 0)} {state}" for state in (OK, OKISH, FAIL, SKIPPED))
     notes = [
-        f"OK: each query's value is the expected one to three decimals. OKish: it is not, but the system has a model "
-        f"and the mean differs by at most {TOLERANCE}.",
+        "OK: each value, of a query or of a row of a notebook's table, is the expected one to three decimals. "
+        f"OKish: it is not, but a system has a model and the mean differs by at most {TOLERANCE}.",
         f"Commit {provenance['commit'] or 'unknown'}; {provenance['machine']}.",
         ", ".join(f"{name} {version}" for name, version in provenance["versions"].items()) + ".",
     ]

@@ -27,6 +27,7 @@ from mirblab.analysis.proof_graph.graph import (
     pagerank_prior,
     popularity,
     premise_graph,
+    vary_candidates,
     without_documents,
 )
 from mirblab.core.errors import MirblabError
@@ -357,3 +358,32 @@ def test_a_run_of_the_graph_is_one_like_others(known: ProofGraph, asked: Collect
     assert (run.attrs["system"], run.attrs["collection"]) == ("popularity", "library")
     assert run["rank"].max() == 5
     pd.testing.assert_frame_equal(runs.order_run(run.sample(frac=1, random_state=0)), run)
+
+
+def test_a_query_may_return_what_the_rule_says(library: Collection, known: ProofGraph) -> None:
+    """Checked pair by pair: never itself, only older ones, no hub; a query that uses hubs alone is left out."""
+    hubs = list(hub_table(known, 0.2).index)
+    variants = vary_candidates(library, known, hubs)
+    age = dict(zip(library.doc_ids, known.age, strict=True))
+    for name, one in variants.items():
+        allowed = one.candidates.allowed(np.arange(len(one.query_ids)))
+        expected = [
+            [
+                doc != query and (age[doc] < age[query] or "all" in name) and ("nohub" not in name or doc not in hubs)
+                for doc in one.doc_ids
+            ]
+            for query in one.query_ids
+        ]
+        assert hubs and allowed.tolist() == expected and one.name == f"library-{name}"
+    uses_more = {query for query, doc in edges_of(library) if doc not in hubs}
+    assert set(variants["all-nohub"].query_ids) == set(variants["earlier-nohub"].query_ids) == uses_more
+
+
+def test_the_rules_of_a_collection_other_than_these_remain(library: Collection, known: ProofGraph) -> None:
+    """Its rule of earlier documents is replaced, a list of excluded ones is kept, also for a sample of the queries."""
+    denied = without_documents(earlier_only(library, known), ["t00"]).sample(20, seed=1)
+    variants = vary_candidates(denied, known, [])
+    assert [rule.name for rule in denied.candidates.rules] == ["earlier", "nohub"]
+    assert [rule.name for rule in variants["all"].candidates.rules] == ["nohub", "not-self"]
+    allowed = variants["all"].candidates.allowed(np.arange(20))
+    assert (allowed.sum(axis=1) == N - 2 + denied.query_ids.isin(["t00"])).all()

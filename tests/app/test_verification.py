@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mirblab as lab
-from mirblab.app import console, inventory, verification
+from mirblab.app import console, inventory, stamps, suite_files, verification
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import mini
@@ -143,3 +143,96 @@ def test_unknown_names_are_refused_and_an_installation_keeps_its_values(own, mon
     monkeypatch.setattr(paths, "checkout_root", lambda: None)
     with pytest.raises(MirblabError, match="in a checkout only"):
         verification.update("mini")
+
+
+@pytest.fixture
+def table_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> suite_files.Job:
+    """Return the job of 65 in a suite that expects one of its tables, which `leave_table` writes; it is fresh."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(suite_files, "suites_folder", lambda: tmp_path)
+    text = (
+        '[[notebook]]\nname = "65_published_defect"\n[[verify]]\nnotebook = "65_published_defect"\ntables = ["worth"]\n'
+    )
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(stamps, "reason_to_run", lambda job: "")
+    [job] = verification.table_jobs("own")
+    leave_table(job, [0.25, -0.125, float("nan")])
+    verification.update("own")
+    return job
+
+
+def leave_table(job: suite_files.Job, numbers: list[float], fingerprint: str = "abc") -> None:
+    """Write the table as the notebook would: one column of texts as names, one of numbers, one of truth values."""
+    frame = pd.DataFrame({"difference": numbers, "significant": [n > 0 for n in numbers], "no number": None})
+    provenance = {"collections": {"mini-hol": {"fingerprint": fingerprint}}}
+    lab.table(frame.set_axis(["bm25", "minilm", "hybrid"][: len(numbers)])).save(job.folder, "worth", provenance)
+
+
+def table_cells() -> pd.DataFrame:
+    """Return the cells of the suite, by column of the table."""
+    return verification.verify("own").set_index("measure")
+
+
+def test_the_numbers_of_a_notebooks_table_are_compared_row_by_row(table_job):
+    """Truth values and NaN, too; the first row that differs is named, and a model may differ a little."""
+    cells = table_cells()
+    assert cells.state.to_dict() == {"difference": "OK", "significant": "OK"} and cells.queries.tolist() == [3, 3]
+    leave_table(table_job, [0.25, -0.129, float("nan")])
+    cells = table_cells()
+    assert cells.state.to_dict() == {"difference": "FAIL", "significant": "OK"}
+    assert cells.note["difference"] == "first minilm: -0.129, expected -0.125" and cells.differ["difference"] == 1
+    leave_table(table_job, [0.25, 0.125, float("nan")])
+    assert table_cells().state.to_dict() == {"difference": "FAIL", "significant": "FAIL"}
+    leave_table(table_job, [0.25, -0.125, 0.5])
+    assert "first hybrid: 0.500, expected nan" in table_cells().note["difference"]
+    leave_table(table_job, [0.25, -0.125])
+    assert set(table_cells().note) == {"2 values, expected 3"}
+
+
+def test_a_small_difference_in_a_table_of_models_is_okish(table_job, monkeypatch):
+    """Where a system of the notebook has a model."""
+    leave_table(table_job, [0.25, -0.129, float("nan")])
+    assert table_cells().state["difference"] == "FAIL"
+    monkeypatch.setattr(suite_files.Job, "systems", ["bm25", "minilm"])
+    assert table_cells().state["difference"] == "OKish"
+    leave_table(table_job, [0.25, -0.2, float("nan")])
+    assert table_cells().state["difference"] == "FAIL"
+
+
+def test_a_table_that_is_not_there_fails_and_one_of_other_data_is_skipped(table_job, monkeypatch):
+    """A notebook that has not run is skipped with the reason, one that failed is a failure."""
+    leave_table(table_job, [0.25, -0.125, float("nan")], "another")
+    assert set(table_cells().state) == {"skipped"} and "other collections" in table_cells().note.iloc[0]
+    (table_job.folder / "worth.csv").unlink()
+    assert set(table_cells().state) == {"FAIL"}
+    with pytest.raises(MirblabError, match="65_published_defect has left no table worth with numbers"):
+        verification.update("own")
+    monkeypatch.setattr(stamps, "reason_to_run", lambda job: stamps.FAILED)
+    assert (
+        set(table_cells().state) == {"FAIL"} and "its last run failed; mirblab batch own" in table_cells().note.iloc[0]
+    )
+    monkeypatch.setattr(stamps, "reason_to_run", lambda job: "it has not run yet")
+    assert set(table_cells().state) == {"skipped"}
+    with pytest.raises(MirblabError, match="it has not run yet; run: mirblab batch own"):
+        verification.update("own")
+
+
+def test_every_notebook_of_the_findings_has_expected_tables():
+    """The tables that the suite names, each with numbers; and every finding is in the suites mini and open, too."""
+    content = suite_files.read_suite_file("findings")
+    names = [entry["name"] for entry in content["notebook"]]
+    tables = {entry["notebook"]: entry["tables"] for entry in content["verify"]}
+    assert list(tables) == names and all(name.startswith("6") for name in names)
+    expected = verification.read_expected("findings").groupby("collection").system.unique().map(sorted).to_dict()
+    assert expected == {name: sorted(tables[name]) for name in names}
+    for suite in ("mini", "open"):
+        others = [entry["name"] for entry in suite_files.read_suite_file(suite)["notebook"]]
+        assert set(names) == {name for name in others if name.startswith("6")}
+
+
+def test_a_finding_gives_the_expected_tables():
+    """65 runs here in seconds; `mirblab verify findings` runs the others."""
+    jobs = verification.table_jobs("findings", ["65_published_defect"])
+    assert console.run_batch(jobs) == 0
+    cells = verification.verify("findings", chosen_collections=["65_published_defect"])
+    assert len(cells) > 10 and set(cells.state) == {"OK"}, cells[cells.state != "OK"].to_dict("records")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive
 from mirblab.data import runs
-from mirblab.data.candidates import EarlierRule, ListRule, Rule
+from mirblab.data.candidates import EarlierRule, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
 
@@ -215,6 +215,30 @@ def without_documents(collection: Collection, doc_ids: Iterable[str]) -> Collect
     places = collection.doc_ids.get_indexer(unwanted)
     pairs = np.repeat(np.arange(n_rules), len(places)), np.tile(places, n_rules)
     return _with_rule(left, ListRule.from_pairs("nohub", *pairs, n_rules, allow=False))
+
+
+def vary_candidates(collection: Collection, graph: ProofGraph, hubs: Iterable[str]) -> dict[str, Collection]:
+    """Return *collection* under four rules of what a query may return, by the ending of its name.
+
+    "all": every document but the query itself; "earlier": those that are older than it; "all-nohub" and
+    "earlier-nohub": the same without *hubs*, which are not judged either, so that queries may be left out. Rules of the
+    collection other than these remain.
+
+    >>> from mirblab.data.collection import from_rows
+    >>> corpus = [{"_id": name, "text": name, "metadata": {"order": n}} for n, name in enumerate("abcd")]
+    >>> uses = [("b", "a", 1), ("c", "a", 1), ("d", "c", 1), ("d", "b", 1)]
+    >>> c = from_rows(corpus, corpus[1:], uses, {"name": "c"})
+    >>> variants = vary_candidates(c, premise_graph(c), ["a"])
+    >>> {name: int(one.candidates.allowed(np.arange(1)).sum()) for name, one in variants.items()}
+    {'all': 3, 'earlier': 1, 'all-nohub': 2, 'earlier-nohub': 2}
+    """
+    others = tuple(rule for rule in collection.candidates.rules if not isinstance(rule, EarlierRule | NotSelfRule))
+    bare = replace(collection, candidates=replace(collection.candidates, rules=others))
+    own = _by_rule_row(bare, graph.doc_ids.get_indexer(bare.query_ids))
+    variants = {"all": _with_rule(bare, NotSelfRule(own)), "earlier": earlier_only(bare, graph)}
+    variants = {name: replace(one, name=f"{collection.name}-{name}") for name, one in variants.items()}
+    unwanted = list(hubs)
+    return variants | {f"{name}-nohub": without_documents(one, unwanted) for name, one in variants.items()}
 
 
 def _with_rule(collection: Collection, rule: Rule) -> Collection:

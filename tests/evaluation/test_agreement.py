@@ -89,6 +89,9 @@ def test_the_same_order_gives_one_and_the_opposite_order_minus_one():
     found = order_agreement(values, "RR", ["c", "d", "e"], n_resamples=50)
     assert found[["tau", "low", "high"]].to_numpy().tolist() == [[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]
     assert found.n_queries.tolist() == [6, 4] and found.redrawn.tolist() == [1.0, 1.0]
+    assert order_agreement(values, "RR", ["e", "c"], n_resamples=50)[["tau", "n_queries"]].values.tolist() == [
+        [-1.0, 4.0]
+    ]
 
 
 def test_systems_with_equal_means_have_no_order():

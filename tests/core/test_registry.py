@@ -19,12 +19,13 @@ from mirblab.data.collection import Card
 from mirblab.display import grades
 from mirblab.encoders.encoding import encoder
 from mirblab.encoders.hosted.chat import read_prompt
+from mirblab.formula.rewriting.logic import expand_definitions
 from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue, mini
 from mirblab.train.recipes import recipe
 
-KINDS = ("encoders", "systems", "rerankers", "collections", "prompts", "trained", "scales")
+KINDS = ("encoders", "systems", "rerankers", "collections", "prompts", "trained", "scales", "definitions")
 SHIPPED = Path(registry.__file__).parents[1] / "registry"
 VALUES = [
     *("nan", "inf", "1e400", "-1", "0", "true", '""', '"x"', "[]", "{}", "[1, 'a']", "2020-01-01", "9" * 5000),
@@ -56,6 +57,7 @@ BY_NAME: dict[str, Callable[[str], object]] = {
     "scales": grades.scale_meanings,
 }
 TOGETHER = (
+    lambda: expand_definitions("Let $G$ be an abelian group."),
     catalogue.collection_table,
     catalogue.collection_groups,
     mini.miniature_revision,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mirblab.core.errors import check_known
 from mirblab.data.near_duplicates import fold_text
-from mirblab.formula.rewriting import formulas, statements
+from mirblab.formula.rewriting import formulas, logic, statements
 
 KEEPS, CHANGES = "keeps", "changes"
 
@@ -77,5 +77,8 @@ RULES: dict[str, Rule] = {
         *(Rule(name, KEEPS, "formula", _formula_rule(name)) for name in formulas.KEEPING),
         *(Rule(name, CHANGES, "formula", _formula_rule(name)) for name in formulas.CHANGING),
         *(Rule(name, CHANGES, "statement", _changing_rule(name)) for name in statements.CHANGE_FINDERS),
+        Rule("contraposed", KEEPS, "statement", lambda text, seed: logic.contrapose(text)),
+        Rule("definition-expanded", KEEPS, "statement", lambda text, seed: logic.expand_definitions(text)),
+        Rule("instantiated", CHANGES, "statement", logic.instantiate),
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from math import isqrt
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import finite_structures as finite
@@ -13,6 +14,7 @@ import pytest
 import sympy
 from finite_structures import subsets
 
+from mirblab.core.errors import MirblabError
 from mirblab.core.registry import read_registry
 from mirblab.formula.rewriting.logic import contrapose, expand_definitions, instantiate, negate_clause
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS, RULES, rewrite_text
@@ -534,6 +536,7 @@ def test_a_clause_is_negated_as_a_reader_expects(clause: str, negation: str) -> 
         "$x$ is a limit of a sequence", "it is finite", "$A \\subset B$", "$x = a, b$",
         "$f$ is constant on some interval", "$a < b < c$", "$a, b \\in A$",
         "$f$ has zeros", "$f$ has no zeros", "$f$ has a unique zero", "there is a zero", "$f : A \\to B$ is injective",
+        "$a, b$ is even", "$f$ is constant Show",
         "$x$ is in $A$, which is open", "$G < H$", "$x$ is a point $x \\in X$", "", "$x$", "$n = 1, \\dots, k$",
     ],
 )  # fmt: skip
@@ -630,6 +633,33 @@ def test_a_variable_with_a_known_domain_has_one_value(text: str, new: str | None
     for one in found:
         before, after = str(new).replace("{{", "{").replace("}}", "}").split("{}")
         assert one.startswith(before) and one.endswith(after)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('noun = "monoid"', "'mine' in .*definitions.toml has only one of noun and noun_becomes; write both"),
+        ('clause = "is (free"\nclause_becomes = "{name} is"', "clause is 'is .free', which cannot be read"),
+        (
+            'clause = "is free"\nclause_becomes = "{it} is"',
+            "clause_becomes is '{it} is'.*a wording with {noun}, {name}",
+        ),
+        ('subject = "maps"', "subject is 'maps'; write 'map'.*did you mean 'map'"),
+        ('verb = "is"', "verb"),
+    ],
+)
+def test_a_definition_of_ones_own_is_used_or_refused(
+    entry: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the file, the entry and what to write."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    own = tmp_path / "registry" / "definitions.toml"
+    own.parent.mkdir()
+    own.write_text('[mine]\nnoun = "free monoid"\nnoun_becomes = "monoid{name} without relations"\n', "utf-8")
+    assert expand_definitions("a free monoid.") == ["a monoid without relations."]
+    own.write_text(f"[mine]\n{entry}\n", "utf-8")
+    with pytest.raises(MirblabError, match=message):
+        expand_definitions("a free monoid.")
 
 
 def test_the_rules_say_what_they_do_to_the_meaning() -> None:

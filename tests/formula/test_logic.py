@@ -621,6 +621,7 @@ def test_a_definition_stands_only_for_the_whole_term(text: str, new: str | None)
         ("for all $t \\geq 1$", None),
         ("for all $n \\geq 1$ and $m$", None),
         ("for any integers $k$ and $p$", None),
+        ("for all primes $p$ dividing $n$", None),
         ("for all $n \\geq 1$ as $n \\to \\infty$", None),
         ("for all $n \\geq 1$ and some $n$", None),
         ("for every $n \\in \\mathbb{Z}^{+} \\cup \\{0\\}$", None),

@@ -311,7 +311,11 @@ def _begins_sentence(masked: str, place: int) -> bool:
 _LETTER = r"(?P<letter>[a-zA-Z]|\\(?:varepsilon|epsilon|delta|alpha|lambda)(?![a-zA-Z]))"
 _BOUND = r"(?:\s*(?P<sign>>|\\geq?|\\gt|≥|\\geqslant)\s*(?P<bound>\d))?"
 _NOT_MORE = r"(?!\s*(?:[_^]|\\(?:cup|cap|setminus|times)(?![a-zA-Z])|-))"
-_ALONE = r"(?! and \$)"
+# No second variable, and no condition on the values: "for all primes $p$ dividing $n$" is not true of p = 5 alone.
+_ALONE = (
+    r"(?! and \$|\s?,?\s?(?:that|which|whose|with|such|dividing|not|greater|less|of|coprime|relatively|prime|odd|"
+    r"even|satisfying|where|for which|integer|but|except)\b)"
+)
 _KINDS = (
     r"(?:positive |non-?negative |natural |real |rational |complex |odd |even |prime )?"
     r"(?:integer|number|prime)s?"

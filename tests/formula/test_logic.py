@@ -536,7 +536,7 @@ def test_a_clause_is_negated_as_a_reader_expects(clause: str, negation: str) -> 
         "$x$ is a limit of a sequence", "it is finite", "$A \\subset B$", "$x = a, b$",
         "$f$ is constant on some interval", "$a < b < c$", "$a, b \\in A$",
         "$f$ has zeros", "$f$ has no zeros", "$f$ has a unique zero", "there is a zero", "$f : A \\to B$ is injective",
-        "$a, b$ is even", "$f$ is constant Show",
+        "$a, b$ is even", "$f$ has a limit $L$", "$f$ is a map $A \\to B$", "$f$ is constant Show",
         "$x$ is in $A$, which is open", "$G < H$", "$x$ is a point $x \\in X$", "", "$x$", "$n = 1, \\dots, k$",
     ],
 )  # fmt: skip

@@ -133,6 +133,9 @@ def negate_clause(clause: str, is_total: bool = True) -> str | None:
         return None
     rest = re.sub(r"\Aan? ", "", match["rest"])
     formulas = [clause[slice(*one.span())] for one in re.finditer(_H, masked)]
+    is_thing = rest != match["rest"] or match.re is _HAS
+    if is_thing and re.search(rf"(?<! of)(?<! in)(?<! on)(?<! at)(?<! to)(?<! over) {HIDDEN}", rest):
+        return None  # "has a limit $L$" says what L is
     has_scope = _SCOPE.search(match["subject"].replace(" and ", " ") + " " + rest) or re.search(r"\ban?\b", rest)
     if has_scope or _CAPITAL.search(masked) or not all(_is_term(one) for one in formulas):
         return None
@@ -333,7 +336,8 @@ _INTEGERS = frozenset("ijklmnrdMNp")
 def instantiate(text: str, seed: str) -> list[str]:
     r"""Return the texts in which one variable with a known domain has a value of it, drawn by *seed*.
 
-    "For every integer $n \geq 2$" becomes "for $n = 7$", and `\forall x \in \mathbb{R}` becomes `\forall x \in \{2\}`.
+    "For every integer $n \geq 2$" becomes "for $n = 7$", and `\forall x \in \mathbb{R}` becomes
+    `\forall x \in \{\frac{3}{2}\}`.
     The special case follows from the statement and does not say the same.
 
     >>> instantiate(r"For every integer $n \geq 2$ there is a prime.", "0")

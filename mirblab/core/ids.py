@@ -1,11 +1,17 @@
-"""The ids of queries and documents: which texts are valid ids, and how an id is read from JSON."""
+"""The ids of queries and documents: which texts are valid, how an id is read from JSON, and where ids stand."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mirblab.core.errors import MirblabError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def read_id(record: Mapping[str, object], key: str) -> str:
@@ -58,3 +64,47 @@ def is_whole_number(text: str) -> bool:
     (True, False, False)
     """
     return len(text) < 19 and text.isascii() and text.isdecimal()
+
+
+def are_sorted(ids: pd.Index) -> bool:
+    """Return whether *ids*, texts, ascend by code point; pandas' own check keeps a Python string of every id."""
+    from pyarrow import compute
+
+    values = _arrow_array(ids)
+    return len(values) < 2 or compute.all(compute.less_equal(values[:-1], values[1:])).as_py()
+
+
+def sort_ids(ids: pd.Index) -> tuple[pd.Index, np.ndarray]:
+    """Return *ids*, texts, by code point, and the position of each of them in that order, int64 (n_ids,)."""
+    from pyarrow import compute
+
+    order = compute.sort_indices(_arrow_array(ids)).to_numpy().astype(np.int64)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return ids[order], place
+
+
+def find_positions(ids: pd.Index, known: pd.Index) -> np.ndarray:
+    """Return the position of each of *ids* in *known*, int64 (n_ids,), or -1; both are texts without repeats.
+
+    pandas' own search keeps a Python string of every id.
+    """
+    from pyarrow import compute
+
+    if ids is known:
+        return np.arange(len(known))
+    some, every = _arrow_array(ids), _arrow_array(known)
+    if len(ids) > len(known):
+        return compute.fill_null(compute.index_in(some, value_set=every), -1).to_numpy().astype(np.int64)
+    places = compute.fill_null(compute.index_in(every, value_set=some), -1).to_numpy()
+    positions, here = np.full(len(ids), -1), np.flatnonzero(places >= 0)
+    positions[places[here]] = here
+    return positions
+
+
+def _arrow_array(ids: pd.Index) -> Any:
+    """Return *ids* as an array of Arrow, without a copy where pandas holds them so."""
+    import pyarrow as pa
+
+    values = pa.array(ids.array, from_pandas=True)
+    return values if values.type == pa.large_string() else values.cast(pa.large_string())

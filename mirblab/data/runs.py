@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 from mirblab.core import text_files
 from mirblab.core.atomic_files import open_to_write, write_atomically
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.ids import are_sorted, sort_ids
 from mirblab.data.ranking import count_repeats, is_ordered, query_bounds, sort_rows
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ FOREIGN_MARK = "§"  # marks runs and values that no system here made, whose att
 LARGEST_SCORE = float(np.finfo(np.float32).max)  # scores are float32 everywhere, and infinite ones cannot be ordered
 PYTERRIER = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}  # PyTerrier's names of columns
 _TREC_COLUMNS = ("query_id", "Q0", "doc_id", "rank", "score", "system")
+BLOCK_ROWS = 1 << 22  # of all runs, that are handled together
 _LINES_PER_PART = 1 << 20  # lines read at once
 _BLOCK = 1 << 16  # rows written together
 
@@ -63,6 +66,35 @@ def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
     check_positive(depth=depth)
     ranked = run if "rank" in run.columns else order_run(run)
     return ranked[ranked["rank"] <= depth].reset_index(drop=True)
+
+
+def query_blocks(parts: Sequence[pd.DataFrame]) -> Iterator[Sequence[pd.DataFrame]]:
+    """Yield the rows of successive queries of runs that are in order, about `BLOCK_ROWS` of all runs at a time.
+
+    Runs that are small, are not in the order of their queries, or have other queries are yielded as they are.
+    """
+    if sum(map(len, parts)) <= BLOCK_ROWS or not all(_is_grouped(part) for part in parts):
+        yield parts
+        return
+    ids = parts[0].query_id.cat.categories
+    if not are_sorted(ids) or not all(part.query_id.cat.categories.equals(ids) for part in parts):
+        yield parts
+        return
+    codes = [part.query_id.cat.codes.to_numpy() for part in parts]
+    ends = [own.searchsorted(np.arange(len(ids) + 1, dtype=own.dtype)) for own in codes]
+    number = np.maximum(np.sum(ends, axis=0)[1:] - 1, 0) // BLOCK_ROWS
+    for first, last in pairwise([0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(ids)]):
+        if any(end[last] > end[first] for end in ends):
+            yield [part.iloc[end[first] : end[last]] for part, end in zip(parts, ends, strict=True)]
+
+
+def _is_grouped(run: pd.DataFrame) -> bool:
+    """Return whether the rows of a run stand in the order of its queries, which are categories without missing ones."""
+    if "query_id" not in run or not isinstance(run.query_id.dtype, pd.CategoricalDtype):
+        return False
+    codes = run.query_id.cat.codes.to_numpy()
+    is_ascending = bool((codes[:1] >= 0).all() and (codes[1:] >= codes[:-1]).all())
+    return run.query_id.cat.categories.dtype == "str" and is_ascending
 
 
 def from_positions(
@@ -178,7 +210,10 @@ def categorical(ids: pd.Series) -> pd.Categorical[Any]:
         raise MirblabError(f"{int((codes < 0).sum()):,} rows have no {ids.name}; give every row one")
     if (known == "").any():
         raise MirblabError(f"{ids.name} is empty in some rows; give every row one")
-    if known.dtype == "str" and known.is_monotonic_increasing:
+    if known.dtype == "str":
+        if not are_sorted(known):
+            known, place = sort_ids(known)
+            codes = place[codes]
         return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(known), validate=False)
     names = [_as_text(name, ids.name) for name in known]
     ordered, position = np.unique(np.array(names, dtype=object), return_inverse=True)

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.ids import find_positions
 from mirblab.data.ranking import query_bounds
-from mirblab.data.runs import categorical, order_run, rename_pyterrier
+from mirblab.data.runs import categorical, order_run, query_blocks, rename_pyterrier
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
@@ -450,7 +451,7 @@ class Judgements:
         occurs = np.zeros(len(self.doc_ids), dtype=bool)
         occurs[self.doc] = True
         position = np.full(len(self.doc_ids), -1)
-        position[occurs] = positions_of(self.doc_ids[occurs], doc_ids)
+        position[occurs] = find_positions(self.doc_ids[occurs], doc_ids)
         return position[self.doc]
 
     def count(self, chosen: np.ndarray) -> np.ndarray:
@@ -474,21 +475,30 @@ class JudgedRanks:
 
     @classmethod
     def of(cls, run: pd.DataFrame, judgements: Judgements, relevant_from: int, n_docs: int | None) -> JudgedRanks:
-        """Join an ordered run with judgements; *n_docs* is the rank of missing documents, None: longest ranking + 1."""
-        codes = run.query_id.cat.codes.to_numpy()
-        bounds = query_bounds(codes)
-        starts, lengths = np.zeros(
-            (2, len(run.query_id.cat.categories) + 1), dtype=np.int64
-        )  # the last, 0, is that of position -1
-        starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
-        in_run = positions_of(judgements.query_ids, run.query_id.cat.categories)
-        rows, which = _find_judged_rows(run, judgements, in_run)
-        query, returned = judgements.query[which], lengths[in_run]
-        rank = rows - starts[in_run[query]] + 1
-        unfound = int(lengths.max()) + 1 if n_docs is None else n_docs
-        surplus = int((lengths > 0).sum() - (returned > 0).sum())
-        relevance = judgements.relevance[which]
-        return cls(judgements, relevant_from, query, rank, relevance, which, returned, unfound, surplus)
+        """Join a run with judgements, some queries at a time; *n_docs* is the rank of what it does not return.
+
+        *n_docs* None: one more than the longest ranking.
+        """
+        sought, n_queries, longest = None, 0, 0
+        returned = np.zeros(len(judgements.query_ids), dtype=np.int64)
+        ranks, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for (block,) in query_blocks([run]):
+            ordered = order_run(block)
+            if sought is None or not sought.is_of(ordered):
+                sought = _SoughtRows.of(judgements, ordered)
+            rows, which = sought.find(ordered)
+            lengths, starts = sought.lengths(ordered)
+            returned += lengths
+            ranks.append(rows - starts[judgements.query[which]] + 1)
+            hits.append(which)
+            sizes = np.diff(query_bounds(ordered.query_id.cat.codes.to_numpy()))
+            n_queries, longest = n_queries + len(sizes), max(longest, int(sizes.max(initial=0)))
+        which = np.concatenate(hits)
+        unfound, surplus = longest + 1 if n_docs is None else n_docs, n_queries - int((returned > 0).sum())
+        query, relevance = judgements.query[which], judgements.relevance[which]
+        return cls(
+            judgements, relevant_from, query, np.concatenate(ranks), relevance, which, returned, unfound, surplus
+        )
 
     @property
     def is_relevant(self) -> np.ndarray:
@@ -527,16 +537,6 @@ def place_within_query(query: np.ndarray, n_queries: int) -> np.ndarray:
     return np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def positions_of(ids: pd.Index, known: pd.Index) -> np.ndarray:
-    """Return the position of each of *ids* in *known*, or -1; both are sorted and without repeats."""
-    if not len(known):
-        return np.full(len(ids), -1)
-    if len(ids) * 6 > len(known):  # then hashing all of *known* is faster
-        return known.get_indexer(ids)
-    position = np.minimum(known.searchsorted(ids), len(known) - 1)
-    return np.where(known[position] == ids, position, -1)
-
-
 def _judge(run: pd.DataFrame, qrels: Any, relevant_from: int | None) -> JudgedRanks:
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
         raise MirblabError(
@@ -547,14 +547,14 @@ def _judge(run: pd.DataFrame, qrels: Any, relevant_from: int | None) -> JudgedRa
     if level < 1:
         raise MirblabError(f"relevant_from is at least 1, since 0 says 'judged, not relevant'; found {level}")
     if is_table:
-        return JudgedRanks.of(order_run(run), Judgements.of(qrels), level, None)
+        return JudgedRanks.of(run, Judgements.of(qrels), level, None)
     judgements = Judgements.of(qrels.qrels)
     highest = max([judgements.highest, *getattr(qrels.card, "relevance_levels", [])])
     judgements = replace(judgements, highest=highest)
     groups = getattr(qrels, "groups", None)
     if groups is not None:
         judgements = judgements.with_groups(groups)
-    return JudgedRanks.of(order_run(run), judgements, level, len(qrels.doc_ids))
+    return JudgedRanks.of(run, judgements, level, len(qrels.doc_ids))
 
 
 def _system(run: pd.DataFrame) -> str:
@@ -656,35 +656,64 @@ def _n_relevant(judged: JudgedRanks) -> np.ndarray:
     return judged.judgements.count(judged.judgements.relevance >= judged.relevant_from)
 
 
-def _find_judged_rows(run: pd.DataFrame, judgements: Judgements, in_run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of the run that are judged, and the judgement of each.
+@dataclass(frozen=True)
+class _SoughtRows:
+    """The judgements of queries and documents that a run's ids have, as numbers of these, to find their rows by.
 
     Few rows are judged: in blocks that stay in the cache, a table over a hash of (query, document) excludes most others
     before a binary search among the block's judgements.
     """
-    queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
-    query, doc = in_run[judgements.query], judgements.docs_in(run.doc_id.cat.categories)
-    which = np.flatnonzero((query >= 0) & (doc >= 0))
-    query, doc = query[which], doc[which]
-    keys = (query << 32) | doc
-    hashes = _hash(query.astype(np.uint32), doc.astype(np.uint32))
-    table = np.zeros(1 << _BITS, dtype=bool)
-    rows, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for begin in range(0, len(queries), _BLOCK):
-        block = queries[begin : begin + _BLOCK]
-        first, last = np.searchsorted(query, [block[0], int(block[-1]) + 1])
-        if first == last:
-            continue
-        table[hashes[first:last]] = True
-        near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
-        table[hashes[first:last]] = False
-        near_keys = (block[near].astype(np.int64) << 32) | docs[begin + near]
-        index = np.searchsorted(keys[first:last], near_keys)
-        index[index == last - first] = 0
-        same = keys[first:last][index] == near_keys
-        rows.append(near[same] + begin)
-        hits.append(which[index[same] + first])
-    return np.concatenate(rows), np.concatenate(hits)
+
+    query_ids: pd.Index
+    doc_ids: pd.Index
+    in_run: np.ndarray  # of each judged query, -1 where the run lacks it
+    which: np.ndarray
+    query: np.ndarray
+    doc: np.ndarray
+
+    @classmethod
+    def of(cls, judgements: Judgements, run: pd.DataFrame) -> _SoughtRows:
+        """Return what is sought in an ordered run and in others with its ids."""
+        query_ids, doc_ids = run.query_id.cat.categories, run.doc_id.cat.categories
+        in_run = find_positions(judgements.query_ids, query_ids)
+        query, doc = in_run[judgements.query], judgements.docs_in(doc_ids)
+        which = np.flatnonzero((query >= 0) & (doc >= 0))
+        return cls(query_ids, doc_ids, in_run, which, query[which], doc[which])
+
+    def is_of(self, run: pd.DataFrame) -> bool:
+        """Return whether an ordered run has the ids that are sought."""
+        return run.query_id.cat.categories is self.query_ids and run.doc_id.cat.categories is self.doc_ids
+
+    def lengths(self, run: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each judged query how many rows the run has of it, and where they begin (0 without any)."""
+        codes = run.query_id.cat.codes.to_numpy()
+        bounds = query_bounds(codes)
+        starts, lengths = np.zeros((2, len(self.query_ids) + 1), dtype=np.int64)  # the last, 0, is that of -1
+        starts[codes[bounds[:-1]]], lengths[codes[bounds[:-1]]] = bounds[:-1], np.diff(bounds)
+        return lengths[self.in_run], starts[self.in_run]
+
+    def find(self, run: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the run that are judged, and the judgement of each."""
+        queries, docs = run.query_id.cat.codes.to_numpy(), run.doc_id.cat.codes.to_numpy()
+        keys = (self.query << 32) | self.doc
+        hashes = _hash(self.query.astype(np.uint32), self.doc.astype(np.uint32))
+        table = np.zeros(1 << _BITS, dtype=bool)
+        rows, hits = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for begin in range(0, len(queries), _BLOCK):
+            block = queries[begin : begin + _BLOCK]
+            first, last = np.searchsorted(self.query, [block[0], int(block[-1]) + 1])
+            if first == last:
+                continue
+            table[hashes[first:last]] = True
+            near = np.flatnonzero(table[_hash(block.astype(np.uint32), docs[begin : begin + _BLOCK].astype(np.uint32))])
+            table[hashes[first:last]] = False
+            near_keys = (block[near].astype(np.int64) << 32) | docs[begin + near]
+            index = np.searchsorted(keys[first:last], near_keys)
+            index[index == last - first] = 0
+            same = keys[first:last][index] == near_keys
+            rows.append(near[same] + begin)
+            hits.append(self.which[index[same] + first])
+        return np.concatenate(rows), np.concatenate(hits)
 
 
 def _hash(query: np.ndarray, doc: np.ndarray) -> np.ndarray:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -47,7 +47,6 @@ __all__ = [
 LEAD = 19.0  # by the prior weights, the ratio of the weight of a part to that of the next best part
 WORTH = 50  # queries with as much influence as the prior; both chosen on nine collections of 20 to 648 queries
 LEAST = 0.001  # replaces a weight of 0 in a geometric mean
-BLOCK_ROWS = 1 << 22  # of all runs, that `fuse` fuses at a time
 MIN_QUERIES = 20  # with a relevant document; fewer choose weights by chance
 MEASURES = "nDCG',AP',P'@10,Bpref,nDCG@10"
 FOLDS = 20  # the more folds, the more queries choose the weights, and the less the weights differ
@@ -349,7 +348,7 @@ def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None =
     [4.0]
     """
     check_known("fusion method", str(method), METHODS)
-    blocks = [parts] if settings.get("span") == "mean" else _query_blocks(parts)  # the mean is over all queries
+    blocks = [parts] if settings.get("span") == "mean" else runs.query_blocks(parts)  # the mean is over all queries
     fused = [METHODS[method](block, depth=depth, **settings) for block in blocks]
     if len(fused) == 1:
         return fused[0]
@@ -359,23 +358,6 @@ def fuse(parts: Sequence[pd.DataFrame], method: str = "rrf", depth: int | None =
     run = pd.DataFrame(columns, copy=False)
     run.attrs = attrs
     return run
-
-
-def _query_blocks(parts: Sequence[pd.DataFrame]) -> Iterator[Sequence[pd.DataFrame]]:
-    """Yield the rows of successive queries of ordered runs, about BLOCK_ROWS at a time; other runs as they are."""
-    if sum(map(len, parts)) <= BLOCK_ROWS or not all("rank" in part for part in parts):
-        yield parts
-        return
-    ids = parts[0].query_id.cat.categories
-    codes = [part.query_id.cat.codes.to_numpy() for part in parts]
-    is_ordered = all((own[1:] >= own[:-1]).all() for own in codes)
-    if not is_ordered or not all(part.query_id.cat.categories.equals(ids) for part in parts):
-        yield parts
-        return
-    ends = [own.searchsorted(np.arange(len(ids) + 1, dtype=own.dtype)) for own in codes]
-    number = np.maximum(np.sum(ends, axis=0)[1:] - 1, 0) // BLOCK_ROWS
-    for first, last in pairwise([0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(ids)]):
-        yield [part.iloc[end[first] : end[last]] for part, end in zip(parts, ends, strict=True)]
 
 
 def __dir__() -> list[str]:

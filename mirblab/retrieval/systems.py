@@ -17,6 +17,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
+from mirblab.core.ids import find_positions
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.encoders.encoding import Encoder, encoder
@@ -254,7 +255,8 @@ class System:
             raise MirblabError(f"search wants a Collection, found {collection!r:.60}; load it with load() first")
         check_positive(depth=depth)
         deep, make = self._stored_depth(collection, depth), _SEARCHES[self.settings["kind"]]
-        run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep))
+        ids = collection.query_ids, collection.doc_ids
+        run = _store().once(self.run_key(collection), depth, deep, lambda: make(self, collection, deep), ids)
         run = _with_collection_ids(run, collection, self.name)
         if self.origin:
             run.attrs = {"origin": self.origin, **run.attrs}
@@ -598,8 +600,9 @@ def _with_collection_ids(run: pd.DataFrame, collection: Collection, name: str) -
     """Return the run with the collection's ids as categories, so that codes are positions."""
     columns: dict[str, pd.Categorical[Any]] = {}
     for column, ids in (("query_id", collection.query_ids), ("doc_id", collection.doc_ids)):
-        codes = ids.get_indexer(run[column].cat.categories)[run[column].cat.codes]
-        columns[column] = pd.Categorical.from_codes(np.asarray(codes), ids)
+        if run[column].cat.categories is not ids:
+            codes = find_positions(run[column].cat.categories, ids).astype(np.int32)[run[column].cat.codes]
+            columns[column] = pd.Categorical.from_codes(codes, ids)
     out = run.assign(**columns)
     out.attrs = {**run.attrs, "system": name, "collection": collection.name}
     return out

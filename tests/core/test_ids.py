@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.ids import read_id
+from mirblab.core.ids import are_sorted, find_positions, read_id, sort_ids
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
 from mirblab.data.runs import order_run, read_run, write_run
@@ -201,3 +202,23 @@ def test_the_empty_id_is_refused_in_tables(column):
     run = pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [1.0, 2.0]})
     with pytest.raises(MirblabError, match=f"{column} is empty in some rows"):
         order_run(run.assign(**{column: ["", "x"]}))
+
+
+@settings(max_examples=60, deadline=None)
+@given(IDS, IDS)
+@example([], ["a"])
+@example(["\U0001f600", "\uffff", "z"], [])
+def test_ids_are_found_and_sorted_as_pandas_does(some, known):
+    """By code point, and in columns of Arrow's that were put together from several."""
+    ids, every = pd.Index(some, dtype="str"), pd.Index(known, dtype="str")
+    apart = pd.concat([pd.Series([name], dtype="str") for name in known] or [pd.Series([], dtype="str")])
+    for of in (every, pd.Index(apart, name=None)):
+        assert find_positions(ids, of).tolist() == of.get_indexer(ids).tolist()
+        assert find_positions(of, ids).tolist() == ids.get_indexer(of).tolist()
+        assert are_sorted(of) == (known == sorted(known))
+        ordered, place = sort_ids(of)
+        assert ordered.tolist() == sorted(known)
+        assert ordered[place].tolist() == known
+    assert find_positions(every, every).tolist() == list(range(len(known)))
+    assert are_sorted(pd.Index(sorted(some), dtype="str"))
+    assert np.array_equal(find_positions(ids, ids[:]), np.arange(len(ids)))

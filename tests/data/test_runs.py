@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from mirblab.core.errors import MirblabError
+from mirblab.data import runs
 from mirblab.data.ranking import top_k
 from mirblab.data.runs import cut_run, from_positions, order_run, read_run, write_run
 from mirblab.retrieval import run_store
@@ -332,6 +334,29 @@ def test_a_deeper_run_answers_a_shallower_question_and_not_the_reverse(tmp_path)
     store.put("key", 100, run)
     assert plain(store.get("key", 3)) == plain(cut_run(run, 3))
     assert store.get("key", 101) is None
+
+
+@pytest.mark.parametrize("n_rows", [1, 10, 1 << 22])
+def test_a_large_run_is_stored_some_queries_at_a_time(tmp_path, monkeypatch, n_rows):
+    """The run is the same, cut or not, with the ids that occur or with those of a collection."""
+    monkeypatch.setattr(runs, "BLOCK_ROWS", n_rows)
+    random = np.random.default_rng(3)
+    queries, docs = (pd.Index([f"{kind}{n:03}" for n in range(size)]) for kind, size in (("q", 30), ("d", 200)))
+    positions = np.concatenate([random.permutation(200)[:6] for _ in range(29)])
+    scores = random.integers(0, 4, len(positions))
+    run = from_positions(np.repeat(np.arange(1, 30), 6), positions, scores, queries, docs, "s", "c", note="n")
+    store = RunStore(tmp_path)
+    store.put("key", 6, run)
+    (path,) = tmp_path.glob("*.parquet")
+    assert parquet.ParquetFile(path).num_row_groups == {1: 29, 10: 18, 1 << 22: 1}[n_rows]
+    for depth in (6, 2):
+        again, expected = store.get("key", depth, (queries, docs)), cut_run(run, depth)
+        pd.testing.assert_frame_equal(again, expected)
+        assert again.attrs == run.attrs
+        assert plain(store.get("key", depth)) == plain(expected)
+    assert store.get("key", 6).doc_id.cat.categories.tolist() == sorted(set(docs[positions]))
+    with pytest.raises(MirblabError, match="document positions run from -1"):
+        store.get("key", 6, (queries, docs[:9]))
 
 
 def test_the_store_keeps_only_ids_that_occur(tmp_path):

@@ -14,8 +14,11 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mirblab as lab
 from mirblab.core.errors import MirblabError
+from mirblab.data import runs
 from mirblab.data.runs import cut_run, order_run
+from mirblab.evaluation import measures
 from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse_measure
 
 ORACLE = {
@@ -340,6 +343,30 @@ def test_a_collection_gives_its_name_and_its_limit():
     assert values.iloc[0].to_dict() == {"system": "bm25", "collection": "mini", "measure": "RR", "query_id": "q",
                                         "value": 0.5}  # fmt: skip
     assert evaluate(run, collection(qrels, relevant_from=2), ["RR"], relevant_from=1).value.item() == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::mirblab.evaluation.measures.QueryWarning")
+@pytest.mark.parametrize("name", ["mini-qa", "mini-wfb", "mini-mathlib", "mini-mse-dup", "mini-pairs"])
+def test_a_large_run_is_evaluated_some_queries_at_a_time(name, monkeypatch):
+    """Whatever the size of a block, every byte of the values, the notes and the warning is the same."""
+    bundled = lab.load(name)
+    run = lab.system("bm25").search(bundled, depth=50)
+    names = [*ORACLE, *PRIMES, "Rank", "Judged@10", "ERR@20", "RBP", "RBPresidual"]
+    shuffled = run.drop(columns="rank").sample(frac=1, random_state=0)
+    seen = []
+    monkeypatch.setattr(measures, "order_run", lambda block: seen.append(len(block)) or order_run(block))
+    for case, qrels in ((run, bundled), (run[run["rank"] < 4], bundled.qrels), (shuffled, bundled)):
+        monkeypatch.setattr(runs, "BLOCK_ROWS", len(run))
+        whole, top = evaluate(case, qrels, names), ceiling(case, qrels, "nDCG@10", 5)
+        for n_rows in (1, 7, 1000):
+            monkeypatch.setattr(runs, "BLOCK_ROWS", n_rows)
+            seen.clear()
+            values = evaluate(case, qrels, names)
+            assert len(seen) == 1 if case is shuffled else max(seen) < n_rows + 51
+            pd.testing.assert_frame_equal(values, whole)
+            assert values.value.to_numpy().tobytes() == whole.value.to_numpy().tobytes()
+            assert values.attrs == whole.attrs
+            pd.testing.assert_frame_equal(ceiling(case, qrels, "nDCG@10", 5), top)
 
 
 def test_rank_of_what_is_not_found():

@@ -109,10 +109,10 @@ def test_a_large_run_is_fused_some_queries_at_a_time(method, n_rows, monkeypatch
     watched = {**fusion.METHODS, method: lambda given, **rest: seen.append(len(given[0])) or plain(given, **rest)}
     monkeypatch.setattr(fusion, "METHODS", watched)
     whole = fusion.fuse(parts, method, 5, **settings)
-    monkeypatch.setattr(fusion, "BLOCK_ROWS", n_rows)
+    monkeypatch.setattr(runs, "BLOCK_ROWS", n_rows)
     seen.clear()
     pd.testing.assert_frame_equal(fusion.fuse(parts, method, 5, **settings), whole)
-    assert sum(seen) == len(parts[0]) and len(seen) == {1: 16, 40: 4, 100: 2}[n_rows]
+    assert sum(seen) == len(parts[0]) and len(seen) == {1: 15, 40: 4, 100: 2}[n_rows]
     if method == "linear":
         averaged = plain(parts, depth=5, span="mean", **settings)
         pd.testing.assert_frame_equal(fusion.fuse(parts, method, 5, span="mean", **settings), averaged)

@@ -259,6 +259,13 @@ class DocumentTexts(Sequence[str]):
         return f"{self.titles[item]} {self.texts[item]}".strip()
 
 
+def texts_at(texts: Sequence[str], positions: np.ndarray) -> list[str]:
+    """Return the *texts* at some positions, in their order; of a collection in parts each row group is read once."""
+    if isinstance(texts, DocumentTexts):
+        return list(DocumentTexts(texts.titles[positions], texts.texts[positions]))
+    return [texts[position] for position in np.asarray(positions).tolist()]
+
+
 def read_parts(folder: Path) -> pd.DataFrame:
     """Return the corpus of *folder* as `beir.read_texts` does, with titles, texts and tags that are read when needed.
 

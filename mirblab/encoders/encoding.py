@@ -7,6 +7,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.terminal import progress
+from mirblab.data.parts import texts_at
 from mirblab.encoders import entry, local
 from mirblab.encoders.cache import VectorStore, check_texts
 from mirblab.encoders.entry import entry_key, is_hosted, select_variant, vector_space
@@ -129,8 +132,9 @@ class Encoder:
         resumed; a vector is copied from another role in which the model gets the same input. Equal calls give equal
         bytes. Where vectors cannot be stored, a message says so.
         """
-        texts = _check_texts(texts)
-        store = self.store(role, instruction)
+        return self._stored_vectors(self.store(role, instruction), _check_texts(texts), role, instruction)
+
+    def _stored_vectors(self, store: VectorStore, texts: list[str], role: str, instruction: str) -> np.ndarray:
         found, missing = store.read(texts)
         if not len(missing):
             return found
@@ -265,6 +269,42 @@ class Encoder:
     @property
     def _model(self) -> Any:
         return local.load_model(*local.load_arguments(self.name, self.entry, self.folder))
+
+
+@dataclass(frozen=True, eq=False)
+class VectorReader:
+    """The vectors of many texts, float32 (n, d), of which those of some texts at a time are encoded or read.
+
+    `vectors[start:stop]` and `vectors[positions]` are arrays in memory.
+    """
+
+    model: Encoder
+    texts: Sequence[str]
+    role: str = "document"
+    instruction: str = ""
+    ndim = 2
+
+    @cached_property
+    def store(self) -> VectorStore:
+        """Return the store, opened once: an open one knows its shards, of which millions of texts have thousands."""
+        return self.model.store(self.role, self.instruction)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the number of texts and that of dimensions."""
+        return len(self.texts), self.model.dimensions
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.texts)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return the vectors of a slice, or at positions, in their order."""
+        return self.read(self.texts[rows] if isinstance(rows, slice) else texts_at(self.texts, rows))
+
+    def read(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of some texts, in their order."""
+        return self.model._stored_vectors(self.store, _check_texts(texts), self.role, self.instruction)
 
 
 def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:

@@ -18,9 +18,10 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
+from mirblab.data.parts import DocumentTexts, texts_at
 from mirblab.data.ranking import TopK, gather_blocks, pack_keys, query_bounds, unpack_keys
 from mirblab.encoders.cache import SUFFIX, map_rows, read_head, safetensors_head, text_keys, write_arrays
-from mirblab.encoders.encoding import Encoder
+from mirblab.encoders.encoding import Encoder, VectorReader
 from mirblab.retrieval import dense
 
 # Raised by one whenever codes, estimates or the number of candidates change; it is part of what a run is stored under.
@@ -243,7 +244,7 @@ class CodedVectors:
 
 def search(
     query_vectors: np.ndarray,
-    documents: np.ndarray | CodedVectors,
+    documents: np.ndarray | VectorReader | CodedVectors,
     *,
     depth: int,
     candidates: Candidates | None = None,
@@ -251,12 +252,12 @@ def search(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (rows, positions, scores) of the *depth* best documents of each query by inner product, best first.
 
-    All codes are scanned, and the float16 rows of the best `n_candidates` by estimate give the scores, float32. An
-    array of vectors is searched exactly instead. *candidates* are obeyed in the scan, so that no place is lost to a
+    All codes are scanned, and the float16 rows of the best `n_candidates` by estimate give the scores, float32. Vectors
+    without codes are searched exactly instead. *candidates* are obeyed in the scan, so that no place is lost to a
     document that may not be returned. Equal scores are ordered by position, the larger first. Neither *threads* (None:
     one per core) nor the way in which the vectors are cut into parts changes the result.
     """
-    if isinstance(documents, np.ndarray):
+    if not isinstance(documents, CodedVectors):
         return dense.search(query_vectors, documents, depth=depth, candidates=candidates, threads=threads)
     coded, queries = documents, np.ascontiguousarray(query_vectors, dtype=np.float32)
     check_positive(depth=depth)
@@ -320,7 +321,7 @@ def encode_collection(
     if bits not in BITS or not len(texts):
         raise MirblabError(f"codes are of one or more texts in 1 or 2 bits; found {len(texts)} texts, {bits!r} bits")
     sample = np.linspace(0, len(texts) - 1, min(len(texts), CENTRE_FROM)).astype(int)
-    centre = read([texts[place] for place in sample]).mean(axis=0, dtype=np.float64).astype(np.float32)
+    centre = read(texts_at(texts, sample)).mean(axis=0, dtype=np.float64).astype(np.float32)
     made = json.dumps([FORMAT, space, bits], sort_keys=True).encode() + centre.tobytes()
     parts = []
     with progress(len(texts), "codes", "texts") as bar:
@@ -412,13 +413,22 @@ def verify(folder: Path) -> list[str]:
     return wrong
 
 
-def load_documents(model: Encoder, texts: Sequence[str], instruction: str, bits: int = 0) -> np.ndarray | CodedVectors:
+def load_vectors(model: Encoder, texts: Sequence[str], instruction: str) -> np.ndarray | VectorReader:
+    """Return the vectors of documents of these *texts*; of many texts in parts they are read as they are needed."""
+    vectors = VectorReader(model, texts, "document", instruction)
+    is_large = isinstance(texts, DocumentTexts) and len(texts) > dense.CHUNK_DOCS
+    return vectors if is_large else vectors[:]
+
+
+def load_documents(
+    model: Encoder, texts: Sequence[str], instruction: str, bits: int = 0
+) -> np.ndarray | VectorReader | CodedVectors:
     """Return what `search` searches for documents of these *texts*: their vectors, float32 (n, d), or codes of *bits*.
 
     Codes are made, and stored below `paths.cache()`, once. Up to `SMALL` texts, and for 0 bits, vectors are returned.
     """
     if not bits or len(texts) <= SMALL:
-        return model.vectors(texts, "document", instruction)
-    store = model.store("document", instruction)
-    read = partial(model.vectors, role="document", instruction=instruction)
-    return encode_collection(paths.cache() / "codes" / f"{store.path.name}-{bits}", store.space, texts, bits, read)
+        return load_vectors(model, texts, instruction)
+    vectors = VectorReader(model, texts, "document", instruction)
+    folder = paths.cache() / "codes" / f"{vectors.store.path.name}-{bits}"
+    return encode_collection(folder, vectors.store.space, texts, bits, vectors.read)

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mirblab.data.candidates import Candidates
+from mirblab.data.parts import texts_at
 from mirblab.retrieval import dense
 from mirblab.retrieval.bm25 import IndexedCollection
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from mirblab.encoders.encoding import VectorReader
 
 # Raised by one whenever the runs of these kinds change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
@@ -24,6 +27,7 @@ RM3 = {"fb_docs": 10, "fb_terms": 10, "original_weight": 0.5, "filter_terms": Tr
 ROCCHIO = {"fb_docs": 5, "alpha": 0.4, "beta": 0.6, "gamma": 0.0}
 COMMON_SHARE = 0.1  # a term of more than this share of the documents says nothing about those that were found
 _PLAIN_TERM = re.compile("[a-z0-9]{2,20}")
+_AT_ONCE = 1 << 14  # vectors of documents
 _LAST = 100  # the rank from which documents count as not relevant, for gamma
 
 
@@ -93,7 +97,7 @@ def mix_models(query: Mapping[str, float], model: Mapping[str, float], original_
 
 def rocchio(
     query_vectors: np.ndarray,
-    doc_vectors: np.ndarray,
+    doc_vectors: np.ndarray | VectorReader,
     *,
     depth: int,
     candidates: Candidates | None = None,
@@ -128,7 +132,7 @@ def _feedback_terms(indexed: IndexedCollection, positions: np.ndarray, filter_te
     most = COMMON_SHARE * indexed.index.weights.shape[0]
     places = positions.tolist()
     found = {}
-    for position, words in zip(places, indexed.tokens([indexed.collection.texts[at] for at in places]), strict=True):
+    for position, words in zip(places, indexed.tokens(texts_at(indexed.collection.texts, positions)), strict=True):
         counts = Counter(words)
         found[position] = Counter(
             {
@@ -160,8 +164,10 @@ def _term_matrix(queries: Sequence[Mapping[str, float]], vocabulary: Mapping[str
     return csr_array((data, terms, starts), shape=(len(queries), len(vocabulary)))
 
 
-def _means(vectors: np.ndarray, rows: np.ndarray, positions: np.ndarray, n_queries: int) -> np.ndarray:
+def _means(vectors: np.ndarray | VectorReader, rows: np.ndarray, positions: np.ndarray, n_queries: int) -> np.ndarray:
     """Return the mean of each query's documents, float32 (n_queries, n_dims); zeros for a query without any."""
     sums = np.zeros((n_queries, vectors.shape[1]), np.float32)
-    np.add.at(sums, rows, np.asarray(vectors[positions], np.float32))
+    for start in range(0, len(rows), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        np.add.at(sums, rows[some], np.asarray(vectors[positions[some]], np.float32))
     return sums / np.maximum(np.bincount(rows, minlength=n_queries), 1)[:, None].astype(np.float32)

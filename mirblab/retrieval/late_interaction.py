@@ -131,7 +131,8 @@ def search(
     def search_span(rows: slice, span: slice, mask: np.ndarray | None) -> TopK:
         return _best(queries, rows, docs, cuts[span], depth, mask)
 
-    return dense.search_spans(blocks, spans, search_span, candidates, workers)
+    best = dense.search_spans(blocks, spans, search_span, candidates, workers)
+    return gather_blocks(blocks, [[one] for one in best])
 
 
 def search_collection(

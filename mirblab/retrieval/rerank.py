@@ -15,6 +15,7 @@ from mirblab.core.terminal import progress
 from mirblab.core.text_files import read_json
 from mirblab.data import runs
 from mirblab.data.collection import Collection
+from mirblab.data.parts import texts_at
 from mirblab.encoders.encoding import encoder
 from mirblab.encoders.local import find_trained, folder_digest
 from mirblab.encoders.token_vectors import load_token_vectors
@@ -130,7 +131,7 @@ def _max_sim(settings: dict[str, Any], collection: Collection, queries: np.ndarr
     used_queries, query_index = np.unique(queries, return_inverse=True)
     used_docs, doc_index = np.unique(docs, return_inverse=True)
     query_rows = load_token_vectors(model, [texts[position] for position in used_queries], "query")
-    doc_rows = load_token_vectors(model, [collection.texts[position] for position in used_docs])
+    doc_rows = load_token_vectors(model, texts_at(collection.texts, used_docs))
     query_vectors = late_interaction.split_by_text(query_rows, 0, len(used_queries), longest)
     scores = np.empty(len(queries), np.float32)
     with progress(len(used_docs), f"{collection.name}: MaxSim", "doc") as bar:
@@ -152,10 +153,11 @@ def _cross_encode(
     """
     trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
     model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust)
-    doc_texts, query_texts = collection.texts, _instructed_queries(settings, collection)
-    pairs = [(query_texts[query], doc_texts[doc]) for query, doc in zip(queries, docs, strict=True)]
-    query_sizes, doc_sizes = ([len(text) for text in texts] for texts in (query_texts, doc_texts))
-    order = np.lexsort((-np.take(query_sizes, queries), docs, -np.take(doc_sizes, docs))).tolist()
+    used_docs, places = np.unique(docs, return_inverse=True)
+    doc_texts, query_texts = texts_at(collection.texts, used_docs), _instructed_queries(settings, collection)
+    pairs = [(query_texts[query], doc_texts[place]) for query, place in zip(queries, places, strict=True)]
+    query_sizes, doc_sizes = (np.array([len(text) for text in texts], np.int64) for texts in (query_texts, doc_texts))
+    order = np.lexsort((-query_sizes[queries], docs, -doc_sizes[places])).tolist()
     scores = np.empty(len(pairs), np.float32)
     with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
         for start in range(0, len(pairs), PAIR_BATCH):

@@ -474,7 +474,7 @@ def _rm3(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 def _rocchio(self: System, collection: Collection, depth: int) -> pd.DataFrame:
     model, instruction = _encoder(self.parts[0].settings), collection.card.instruction
-    documents = model.vectors(collection.texts, "document", instruction)
+    documents = codes.load_vectors(model, collection.texts, instruction)
     queries = model.vectors(collection.query_texts, "query", instruction)
     options = feedback_options(self.settings) | {"candidates": collection.candidates}
     hits = feedback.rocchio(queries, documents, depth=depth, **options)

@@ -15,12 +15,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from pyarrow import parquet
+from tiny_encoder import make_model
 
 import mirblab as lab
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir, parts, parts_writer
 from mirblab.data.collection import Collection, load_folder
-from mirblab.retrieval import codes
+from mirblab.encoders import encoding
+from mirblab.retrieval import codes, dense, feedback
+from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 from mirblab.sources.metamath import find_database
 from mirblab.sources.shared.builder import CollectionRows, write_rows
@@ -358,3 +361,25 @@ def test_a_corpus_of_nothing_has_no_part(cut, make_folder, tmp_path):
     beir.convert_corpus(folder, tmp_path)
     made = parts.read_parts(tmp_path / "corpus")
     assert len(made) == 0 and made.text.to_list() == []
+
+
+def test_exact_vectors_of_a_collection_in_parts_are_not_in_memory_together(cut, tmp_path, monkeypatch):
+    """They are encoded and searched part by part, and the run is that of all at once, byte for byte."""
+    one, other = (collection.sample(30) for collection in (lab.load("mini-pairs"), converted("mini-pairs", tmp_path)))
+    monkeypatch.setattr(dense, "CHUNK_DOCS", 128)
+    monkeypatch.setitem(dense.search.__kwdefaults__, "doc_block", 64)
+    read, plain = list[int](), encoding.VectorReader.read
+    monkeypatch.setattr(encoding.VectorReader, "read", lambda self, some: read.append(len(some)) or plain(self, some))
+    system = System("dense", "dense", {"kind": "dense", "encoder": str(make_model(tmp_path / "tiny"))})
+    whole = retrieve(system, one)
+    assert read == [len(one.doc_ids)] == [324]
+    read.clear()
+    run = retrieve(system, other)
+    pd.testing.assert_frame_equal(run, whole)
+    assert run.score.to_numpy().tobytes() == whole.score.to_numpy().tobytes()
+    assert read == [68, 128, 128]
+    model = encoding.encoder(system.settings["encoder"])
+    queries = model.vectors(one.query_texts, "query")
+    moved = [feedback.rocchio(queries, codes.load_vectors(model, each.texts, ""), depth=9) for each in (one, other)]
+    for left, right in zip(*moved, strict=True):
+        assert left.tobytes() == right.tobytes()

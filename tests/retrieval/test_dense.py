@@ -77,9 +77,9 @@ def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
     asked = []
 
     class Watching(Candidates):
-        def allowed(self, positions):
+        def allowed(self, positions, docs=None):
             asked.append(len(positions))
-            return super().allowed(positions)
+            return super().allowed(positions, docs)
 
     monkeypatch.setattr(dense, "MASK_BYTES", 300)
     rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 50, allow=False)
@@ -133,6 +133,39 @@ def test_a_memory_map_of_half_floats_is_searched_without_loading_it(tmp_path):
     tracemalloc.stop()
     assert peak < 8e6
     assert lists(found, 4) == plain(queries, np.asarray(docs), 10)
+
+
+class Rows:
+    """Vectors that are only read in slices, as those of a collection in parts."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors, self.shape, self.ndim, self.read = vectors, vectors.shape, 2, list[int]()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        self.read.append(rows.stop - rows.start)
+        return self.vectors[rows].copy()
+
+
+@pytest.mark.parametrize("n_docs", [1, 255, 256, 1024, 1025, 3000])
+@pytest.mark.parametrize("restricted", [False, True])
+def test_vectors_that_are_read_as_they_are_needed_give_the_same_bytes(monkeypatch, n_docs, restricted):
+    """Each is read once, for all queries, whatever the number of documents, with rules for candidates and without."""
+    monkeypatch.setattr(dense, "CHUNK_DOCS", 700)
+    random = np.random.default_rng(9)
+    queries = random.standard_normal((70, 48)).astype(np.float32)
+    docs = random.standard_normal((n_docs, 48)).astype(np.float32).round(1)
+    pairs = random.integers(0, [70, n_docs], (900, 2)).T
+    candidates = Candidates(n_docs, (ListRule.from_pairs("list", *pairs, 70, allow=True),)) if restricted else None
+    options = {"depth": 90, "query_block": 32, "doc_block": 256, "candidates": candidates}
+    rows = Rows(docs)
+    one, other = dense.search(queries, docs, **options), dense.search(queries, rows, **options)
+    assert sum(rows.read) == n_docs and max(rows.read) <= 512
+    assert len(one[0]) > 0
+    for left, right in zip(one, other, strict=True):
+        assert left.tobytes() == right.tobytes()
 
 
 def test_normalise_gives_length_one_and_leaves_zeros():

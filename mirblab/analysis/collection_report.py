@@ -15,7 +15,7 @@ from rich.table import Table
 
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
 from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import Encoder, encoder
@@ -156,6 +156,8 @@ def report(
     >>> found.duplicates.columns.tolist()
     ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
     """
+    for each in (collection, *others):
+        check_fits(each, "the report")
     groups = [collection.query_texts, collection.texts]
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
     same = find_repeats(groups, threshold, seed, n_asked=2)

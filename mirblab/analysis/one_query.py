@@ -14,7 +14,7 @@ from mirblab.analysis.features import query_features
 from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.query_clusters import points
 from mirblab.core.errors import MirblabError
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import near_pairs
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import escape_html, excerpts, text_html
@@ -239,6 +239,7 @@ def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0
     0
     """
     collection = query.collection
+    check_fits(collection, "the search for near-duplicates")
     wanted = {*query.grades, *(name for ranking in query.rankings.values() for name in ranking.doc_id.head(depth))}
     selected = np.append(collection.doc_ids.isin(list(wanted)), True)
     pairs = near_pairs([*collection.texts, query.text], threshold, asked=selected)
@@ -410,6 +411,7 @@ def query_formula_matches(query: OneQuery, doc_ids: Sequence[str]) -> pd.DataFra
     True
     """
     collection = query.collection
+    check_fits(collection, "the comparison of formulas")
     reader = FormulaReader.of(collection)
     formulas = list(dict.fromkeys(FormulaReader.of(collection, "query").formulas(query.text)))
     known = reader.owned(collection.texts).formulas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +29,9 @@ class Rule(Protocol):
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
         """Return for each pair of positions whether the query may return the document, bool (n_pairs,)."""
+
+    def of_documents(self, positions: np.ndarray) -> Rule:
+        """Return the rule for a collection that has only the documents at *positions*, ascending, in this order."""
 
     def content(self) -> Sequence[np.ndarray]:
         """Return the arrays that determine the rule, for the collection's fingerprint."""
@@ -88,6 +91,11 @@ class Candidates:
         """Return the candidates of some of the queries, in the order given."""
         return Candidates(self.n_docs, self.rules, self._rule_rows(query_positions))
 
+    def of_documents(self, positions: np.ndarray) -> Candidates:
+        """Return the candidates of a collection that has only the documents at *positions*, ascending."""
+        rules = tuple(rule.of_documents(positions) for rule in self.rules)
+        return Candidates(len(positions), rules, self.rows)
+
 
 @dataclass(frozen=True)
 class ListRule:
@@ -134,6 +142,15 @@ class ListRule:
         queries = np.repeat(np.arange(len(self.starts) - 1, dtype=np.int64), np.diff(self.starts))
         return queries << 32 | self.docs
 
+    def of_documents(self, positions: np.ndarray) -> ListRule:
+        """Return the lists without other documents."""
+        queries, places = (
+            np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts)),
+            _places(self.docs, positions),
+        )
+        left = places >= 0
+        return self.from_pairs(self.name, queries[left], places[left], len(self.starts) - 1, allow=self.allow)
+
     def content(self) -> Sequence[np.ndarray]:
         """Return the lists."""
         return self.starts, self.docs, np.array([self.allow])
@@ -156,6 +173,10 @@ class NotSelfRule:
         """Return whether each document has another id than its query."""
         return self.own[queries] != docs
 
+    def of_documents(self, positions: np.ndarray) -> NotSelfRule:
+        """Return the rule with the new positions."""
+        return replace(self, own=_places(self.own, positions))
+
     def content(self) -> Sequence[np.ndarray]:
         """Return the positions of the excluded documents."""
         return (self.own,)
@@ -176,6 +197,10 @@ class EarlierRule:
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
         """Return whether each document is earlier than its query."""
         return self.doc_order[docs] < self.query_order[queries]
+
+    def of_documents(self, positions: np.ndarray) -> EarlierRule:
+        """Return the rule with the orders of these documents."""
+        return replace(self, doc_order=self.doc_order[positions])
 
     def content(self) -> Sequence[np.ndarray]:
         """Return both orders."""
@@ -224,10 +249,20 @@ class TagRule:
         tags = self.query_tags.tocoo()
         return ListRule.from_pairs("tags", tags.row, tags.col, self.query_tags.shape[0], allow=True)
 
+    def of_documents(self, positions: np.ndarray) -> TagRule:
+        """Return the rule with the tags of these documents."""
+        return replace(self, doc_tags=self.doc_tags[positions], gold=self.gold.of_documents(positions))
+
     def content(self) -> Sequence[np.ndarray]:
         """Return the sparse matrices' parts."""
         parts = [(tags.indptr, tags.indices) for tags in (self.query_tags, self.doc_tags)]
         return [*parts[0], *parts[1], *self.gold.content(), np.array([self.share])]
+
+
+def _places(docs: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return where each of *docs* stands in ascending *positions*, or -1."""
+    places = np.minimum(positions.searchsorted(docs), len(positions) - 1)
+    return np.where(positions[places] == docs, places, -1)
 
 
 def tag_matrix(tags: pd.Series, names: pd.Index) -> csr_array:

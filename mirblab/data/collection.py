@@ -29,6 +29,7 @@ from mirblab.data.parts import DocumentTexts, PartsColumn, parts_of, text_batche
 
 DATASET_PARTS = ("docs_iter", "queries_iter", "qrels_iter")  # methods of a dataset of ir_datasets
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
+MOST_TEXTS = 2_000_000  # documents of a collection in parts, with which something may work in memory
 # Texts of collections are also shown in plain tables, where MathJax would obey commands in them (`\\href`).
 pd.set_option("display.html.use_mathjax", False)
 # What was read, by folder and split, with the digests that it was compared with.
@@ -130,12 +131,24 @@ class Collection:
         digest.update((self.card.instruction + (self.card.language and f"\0{self.card.language}")).encode())
         return digest.hexdigest()
 
-    def sample(self, n_queries: int, seed: int = 0) -> Collection:
-        """Return the collection with its whole corpus and at most *n_queries* queries (0: all), drawn by *seed*."""
-        if n_queries < 0:
-            raise MirblabError(f"n_queries must not be negative, found {n_queries}")
-        if not 0 < n_queries < len(self.queries):
-            return self
+    def sample(self, n_queries: int, seed: int = 0, n_documents: int = 0) -> Collection:
+        """Return the collection with at most *n_queries* queries (0: all), drawn by *seed*.
+
+        It has the whole corpus, or with *n_documents* so many documents, with their texts in memory: all that are
+        judged for the queries, even if these are more, and others that are drawn. Measures are not those of the whole
+        corpus, since fewer documents compete.
+
+        >>> from mirblab.sources.catalogue import load
+        >>> load("mini-qa").sample(5, n_documents=100)
+        Collection('mini-qa', test: 5 queries, 100 documents, 20 judgements)
+        """
+        for what, number in (("n_queries", n_queries), ("n_documents", n_documents)):
+            if number < 0:
+                raise MirblabError(f"{what} must not be negative, found {number}")
+        drawn = self._sample_queries(n_queries, seed) if 0 < n_queries < len(self.queries) else self
+        return drawn._sample_documents(n_documents, seed) if 0 < n_documents < len(self.corpus) else drawn
+
+    def _sample_queries(self, n_queries: int, seed: int) -> Collection:
         rows = np.sort(np.random.default_rng(seed).permutation(len(self.queries))[:n_queries])
         queries = self.queries.iloc[rows].reset_index(drop=True)
         qrels = self.qrels[self.qrels.query_id.isin(queries.query_id)].reset_index(drop=True)
@@ -143,6 +156,21 @@ class Collection:
         qrels = qrels.assign(query_id=pd.Categorical(qrels.query_id.astype("str"), ids))
         odd = count_oddities(self.corpus, queries, qrels, self.card.relevant_from)
         return replace(self, queries=queries, qrels=qrels, candidates=self.candidates.select(rows), oddities=odd)
+
+    def _sample_documents(self, n_documents: int, seed: int) -> Collection:
+        judged = np.unique(self.qrels.doc_id.cat.codes)
+        others = np.delete(np.arange(len(self.corpus)), judged)
+        drawn = np.random.default_rng(seed).permutation(others)[: max(0, n_documents - len(judged))]
+        positions = np.sort(np.concatenate([judged, drawn]))
+        corpus = self.corpus.iloc[positions].reset_index(drop=True)
+        for name in corpus:
+            if isinstance(corpus[name].array, PartsColumn):
+                corpus[name] = pd.Series(list(corpus[name].array), dtype=object if name == "tags" else "str")
+        ids = pd.Index(corpus.doc_id, name=None)
+        qrels = self.qrels.assign(doc_id=pd.Categorical(self.qrels.doc_id.astype("str"), ids))
+        odd = count_oddities(corpus, self.queries, qrels, self.card.relevant_from)
+        candidates = self.candidates.of_documents(positions)
+        return replace(self, corpus=corpus, qrels=qrels, candidates=candidates, oddities=odd)
 
     def example(self, longest: int = 400) -> dict[str, str]:
         """Return task, a query and the best document judged for it, texts cut to *longest* characters."""
@@ -246,6 +274,17 @@ def from_rows(
             return read_splits(Path(folder), ["test"])[0]
         except MirblabError as error:
             raise MirblabError(str(error).replace(folder, str(card["name"]))) from error
+
+
+def check_fits(collection: Collection, what: str) -> None:
+    """Raise MirblabError where *what*, which works in memory, gets more than `MOST_TEXTS` documents in parts."""
+    n_docs = len(collection.corpus)
+    if n_docs > MOST_TEXTS and parts_of(collection.corpus) is not None:
+        raise MirblabError(
+            f"{what} works in memory, with at most {MOST_TEXTS:,} documents of a collection in parts; "
+            f"{collection.name} has {n_docs:,}; take a sample, for example "
+            f"collection.sample(0, n_documents={MOST_TEXTS // 10})"
+        )
 
 
 def _digest_column(digest: Any, column: pd.Series) -> None:

@@ -23,7 +23,7 @@ from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.data.parts import DocumentTexts, parts_of
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
@@ -679,6 +679,7 @@ def _count_without_formula(collection: Collection) -> dict[str, Any]:
 
 
 def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
+    check_fits(collection, "BM25 other than the plain search of the collection's queries")
     vocabulary = Vocabulary()
     documents = map(token_reader(settings["tokenizer"], vocabulary.__getitem__), collection.texts)
     parts = (settings[name] for name in _WEIGHING)
@@ -718,6 +719,7 @@ def _okapi(collection: Collection, settings: dict[str, Any], depth: int) -> tupl
     """Return (rows, positions, scores) by rank-bm25, only of documents that share a term with the query."""
     from rank_bm25 import BM25Okapi
 
+    check_fits(collection, "rank-bm25")
     tokenize, candidates = tokenizer_named(settings["tokenizer"]), collection.candidates
     documents = tokenize(collection.texts)
     parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]

@@ -15,7 +15,7 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.processes import n_cores, split_range
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.data.ranking import TopK, gather_blocks
 from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, load_token_vectors
@@ -149,6 +149,7 @@ def search_collection(
     """Return the run of MaxSim over an encoder's token vectors, made smaller as `token_vectors.Shrink` says."""
     model, shrink = encoding.encoder(encoder, compat), Shrink(dimensions, factor, seed)
     instruction = collection.card.instruction
+    check_fits(collection, "the search by token vectors")
     documents = load_token_vectors(model, collection.texts, "document", instruction, shrink)
     queries = load_token_vectors(model, collection.query_texts, "query", instruction, shrink)
     hits = search(queries, documents, depth=depth, candidates=collection.candidates)

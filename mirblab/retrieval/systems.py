@@ -19,7 +19,7 @@ from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.core.ids import find_positions
 from mirblab.data import runs
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.entry import is_folder
 from mirblab.encoders.local import find_trained
@@ -454,6 +454,7 @@ def _dense(self: System, collection: Collection, depth: int) -> pd.DataFrame:
 
 
 def _sparse(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    check_fits(collection, "the search by sparse vectors")
     model, instruction = _encoder(self.settings), collection.card.instruction
     documents = load_term_weights(model, collection.texts, "document", instruction)
     queries = load_term_weights(model, collection.query_texts, "query", instruction)

@@ -132,11 +132,13 @@ def test_fusion_is_the_weighted_mean_of_its_parts(notes):
 
 def test_other_side_rule_agrees_with_itself():
     """The mask over a block and the answer for pairs are the same."""
-    rule = OtherSideRule(2)
+    rule = OtherSideRule(2, 2)
     mask = Candidates(5, (rule,)).allowed(np.arange(5))
     queries, docs = np.divmod(np.arange(25), 5)
     assert mask.ravel().tolist() == rule.permits(queries, docs).tolist()
     assert mask.sum() == 2 * 2 * 3
+    kept = np.array([0, 2, 4])
+    assert Candidates(5, (rule,)).of_documents(kept).allowed(np.arange(5)).tolist() == mask[:, kept].tolist()
 
 
 @pytest.mark.parametrize(

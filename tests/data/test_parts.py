@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from tiny_encoder import make_model
 import mirblab as lab
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir, parts, parts_writer
+from mirblab.data import collection as collection_module
 from mirblab.data.collection import Collection, load_folder
 from mirblab.encoders import encoding
 from mirblab.retrieval import codes, dense, feedback
@@ -361,6 +363,56 @@ def test_a_corpus_of_nothing_has_no_part(cut, make_folder, tmp_path):
     beir.convert_corpus(folder, tmp_path)
     made = parts.read_parts(tmp_path / "corpus")
     assert len(made) == 0 and made.text.to_list() == []
+
+
+@pytest.mark.parametrize("name", ["mini-mathlib", "mini-mse-dup", "mini-premises", "mini-wfb"])
+def test_a_sample_of_the_documents_has_the_rules_of_all(cut, tmp_path, name):
+    """Every judged document is in it, and each query may return of it what it may return of all."""
+    one, other = lab.load(name), converted(name, tmp_path)
+    few = other.sample(9, seed=1, n_documents=60)
+    assert few.fingerprint == one.sample(9, seed=1, n_documents=60).fingerprint
+    assert few.fingerprint != other.sample(9, seed=1, n_documents=61).fingerprint
+    assert not isinstance(few.corpus.text.array, parts.PartsColumn)
+    assert len(few.corpus) == max(60, few.qrels.doc_id.nunique()) and len(few.query_ids) == 9
+    queries, places = one.query_ids.get_indexer(few.query_ids), one.doc_ids.get_indexer(few.doc_ids)
+    assert few.texts == [one.texts[place] for place in places]
+    whole = one.candidates.allowed(queries)
+    expected = None if whole is None else whole[:, places].tolist()
+    masks = few.candidates.allowed(np.arange(9)), few.candidates.allowed(np.arange(9), slice(5, 40))
+    assert expected is None or (masks[0].tolist() == expected and masks[1].tolist() == [row[5:40] for row in expected])
+    judged = [collection.qrels.astype({"doc_id": "str", "query_id": "str"}) for collection in (few, one)]
+    assert judged[0].equals(judged[1][judged[1].query_id.isin(few.query_ids)].reset_index(drop=True))
+    assert len(lab.evaluate(lab.system("bm25").search(few, 5), few, "nDCG@10")) == 9
+    with pytest.raises(MirblabError, match="n_documents must not be negative, found -1"):
+        other.sample(0, n_documents=-1)
+
+
+def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path, monkeypatch):
+    """The error has both numbers and a sample to take; the sample is taken, and one file is read as before."""
+    one, other = lab.load("mini-pairs"), converted("mini-pairs", tmp_path)
+    run = retrieve(lab.system("bm25"), other)
+    monkeypatch.setattr(collection_module, "MOST_TEXTS", 100)
+    query = lab.analysis.describe_query(other, other.query_ids[0], [run])
+    uses = [
+        lambda collection: lab.report(collection, encoders=()),
+        lambda collection: lab.similar(collection, by="bm25", n=5),
+        lambda collection: lab.similar(one, collection, by="bm25", n=5),
+        lambda collection: lab.analysis.rewrite_documents(collection, 5),
+        lambda collection: lab.analysis.query_near_duplicates(replace(query, collection=collection)),
+        lambda collection: lab.analysis.query_formula_matches(replace(query, collection=collection), []),
+        lambda collection: retrieve(lab.system("bm25-mirb"), collection),
+        lambda collection: retrieve(System("okapi", "okapi", {"kind": "bm25", "engine": "rank-bm25"}), collection),
+        lambda collection: retrieve(lab.system("bm25~rm3"), collection),
+    ]
+    message = r"in memory, with at most 100 documents .* has 324; take a sample, .*\.sample\(0, n_documents=10\)"
+    for use in uses:
+        with pytest.raises(MirblabError, match=message):
+            use(other)
+        use(one)
+    assert len(lab.similar(other.sample(1, n_documents=80), by="bm25", n=5).frame) == 5
+    for kind in ("sparse", "late"):
+        with pytest.raises(MirblabError, match=message):
+            retrieve(System(kind, kind, {"kind": kind, "encoder": "minilm"}), other)
 
 
 def test_exact_vectors_of_a_collection_in_parts_are_not_in_memory_together(cut, tmp_path, monkeypatch):

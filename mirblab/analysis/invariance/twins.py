@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, check_positive
-from mirblab.data.collection import Collection, from_rows
+from mirblab.data.collection import Collection, check_fits, from_rows
 from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS, RULES, rewrite_text
 
@@ -59,6 +59,7 @@ def rewrite_documents(
             f"the rules {', '.join(names)} are of one kind; give at least one that keeps the meaning and one that "
             f"changes it (`formula.RULES` has them all)"
         )
+    check_fits(collection, "the rewriting of documents")
     reader = FormulaReader.of(collection)
     positions = [at for at, text in enumerate(collection.texts) if 0 < len(text) <= longest]
     Random(seed).shuffle(positions)

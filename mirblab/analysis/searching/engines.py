@@ -14,7 +14,7 @@ from mirblab.analysis.searching import highlights
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.display.text import Mark
 from mirblab.encoders import encoding
 from mirblab.encoders.token_vectors import Shrink, load_term_weights, load_token_vectors, term_matrix
@@ -186,6 +186,7 @@ class SparseEngine(Engine):
 
     @cached_property
     def ready(self) -> Any:
+        check_fits(self.collection, "the search by sparse vectors")
         return load_term_weights(self.model, self.collection.texts, "document", self.collection.card.instruction)
 
     def search(self, query: Query, depth: int) -> Ranking:
@@ -209,6 +210,7 @@ class LateInteractionEngine(Engine):
 
     @cached_property
     def ready(self) -> Any:
+        check_fits(self.collection, "the search by token vectors")
         rows = self._load(self.collection.texts, "document")
         if 4 * rows.dimensions * int(rows.lengths.sum()) > _IN_MEMORY:
             return rows

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.candidates import Candidates, ListRule, NotSelfRule, Rule
-from mirblab.data.collection import Collection
+from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import jaccard_similarity, text_digests
 from mirblab.display.table_formats import Table
 from mirblab.encoders.encoding import encoder
@@ -203,6 +203,8 @@ class Statements:
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
         parts = [load(part) if isinstance(part, str) else part for part in (left, right) if part is not None]
+        for part in parts:
+            check_fits(part, "the comparison of statements")
         listed = [_statements(part, queries) for part in parts]
         for part, (ids, _) in zip(parts, listed, strict=True):
             if not ids:
@@ -259,7 +261,7 @@ def pair_scores(statements: Statements, by: System, neighbours: int) -> pd.DataF
     everyone = np.arange(len(statements.ids))
     rule: Rule = NotSelfRule(everyone)
     if statements.n_left is not None:
-        rule = OtherSideRule(statements.n_left)
+        rule = OtherSideRule(statements.n_left, statements.n_left)
     if kind == "dense":
         return _by_vectors(statements, by, neighbours, rule)
     search, options = _SEARCHES[kind], search_options(by.settings)
@@ -277,20 +279,25 @@ class OtherSideRule:
     """A statement of the left collection may return those of the right one only, and the other way round."""
 
     n_left: int
+    n_left_docs: int
     name: str = "other-side"
 
     def restrict(self, mask: np.ndarray, queries: np.ndarray, first: int = 0) -> None:
         """Drop the statements of the query's own collection."""
         docs = np.arange(first, first + mask.shape[1])
-        mask &= (queries < self.n_left)[:, None] != (docs < self.n_left)[None, :]
+        mask &= (queries < self.n_left)[:, None] != (docs < self.n_left_docs)[None, :]
 
     def permits(self, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
         """Return whether each document is of the other collection than its query."""
-        return (queries < self.n_left) != (docs < self.n_left)
+        return (queries < self.n_left) != (docs < self.n_left_docs)
+
+    def of_documents(self, positions: np.ndarray) -> OtherSideRule:
+        """Return the rule for these documents and the same queries."""
+        return replace(self, n_left_docs=int(positions.searchsorted(self.n_left_docs)))
 
     def content(self) -> Sequence[np.ndarray]:
         """Return what determines the rule."""
-        return [np.array([self.n_left])]
+        return [np.array([self.n_left, self.n_left_docs])]
 
 
 def _statements(collection: Collection, queries: bool) -> tuple[list[str], list[str]]:

@@ -3,6 +3,7 @@
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour;
 #                           two minutes with WHICH="browser and not slow"
 # make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
+# make test-cluster        fifty workers of a Dask cluster killed while they make runs, some minutes
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab on START.md (with LAB=--no-browser: print its address only); students' copies of the lessons are in lessons/
 PYTHON ?= python3
@@ -17,7 +18,7 @@ READY := .venv/.ready
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 CHROMIUM := { command -v chromium || command -v google-chrome; } > /dev/null
 
-.PHONY: paper test test-browser test-faults docs lab clean
+.PHONY: paper test test-browser test-faults test-cluster docs lab clean
 
 paper: $(READY)
 	$(BIN)/mirblab batch $(SUITE)
@@ -34,6 +35,10 @@ test-browser: $(READY)
 test-faults: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "faults or (attacks and not browser)" --figures docs/reliability.md \
 		tests/faults $$(grep -lr "mark.attacks" tests --include="*.py")
+
+test-cluster: $(READY)
+	$(BIN)/python -m pip install --quiet distributed
+	$(BIN)/python -m pytest -m "faults or not faults" tests/app/test_places.py
 
 docs: $(READY)
 	$(BIN)/python docs/build.py

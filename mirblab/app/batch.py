@@ -8,23 +8,25 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
+from mirblab.app.places import Place
 from mirblab.app.suite_files import Job
-from mirblab.core import atomic_files, paths, processes, text_files
+from mirblab.core import atomic_files, paths, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.encoders import summary
+from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.encoding import Encoder, encoder
-from mirblab.encoders.token_vectors import open_token_store
+from mirblab.encoders.token_vectors import TokenStore, open_token_store
+from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
 
@@ -39,31 +41,29 @@ def count_cells(partial: Path) -> tuple[int, int]:
     return sum(cell["execution_count"] is not None for cell in code), len(code)
 
 
-def run_notebook(job: Job, partial: Path, threads: str, force: bool = False, forked: bool = False) -> tuple[str, float]:
-    """Execute one notebook in this process; return the problem ("" for none) and the seconds that it took.
+def run_notebook(
+    suite: str, notebook: str, parameters: dict[str, Any], partial: str, force: bool = False, forked: bool = False
+) -> tuple[str, float]:
+    """Execute a suite's notebook in this process; return the problem ("" for none) and the seconds that it took.
 
-    *partial* is its path while it runs. After waiting for another batch it runs only if it is not fresh, or by *force*.
-    With *forked*, all kernels of this process are forked from one that has imported the libraries.
+    *partial* is the name of the unfinished copy. After waiting for another batch it runs only if it is not fresh, or by
+    *force*. With *forked*, all kernels of this process are forked from one that has imported the libraries.
     """
-    os.environ.update(
-        OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0", MIRBLAB_HOME=str(paths.home())
-    )
-    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+    job = suite_files.named_job(suite, notebook, parameters)
+    os.environ.update(MIRBLAB_HOME=str(paths.home()), PYDEVD_DISABLE_FILE_VALIDATION="1")
     os.environ[SUITE_RUN] = json.dumps([job.suite, job.source.stem, job.part])
     with stamps.hold_lock(job):
         contents: dict[str, bytes] = {}
         if not force and not stamps.reason_to_run(job, contents):
             return "", 0.0
-        return _execute(job, partial, job.key(contents), forked)
+        return _execute(job, job.executed.with_name(partial), job.key(contents), forked)
 
 
 def _execute(job: Job, partial: Path, key: str, forked: bool) -> tuple[str, float]:
-    # Messages of kernels that start and stop go to a log, not between the progress bars.
     log, failed = job.executed.with_suffix(".log"), job.executed.with_name(f"{job.name}.failed.ipynb")
-    with atomic_files.open_to_write(log) as file:
-        os.dup2(file.fileno(), 2)
     before, start = stamps.list_files(job), time.perf_counter()
-    problem = _execute_with_papermill(job, partial, failed, forked)
+    with _errors_to(log):
+        problem = _execute_with_papermill(job, partial, failed, forked)
     spent = time.perf_counter() - start
     if problem:
         stamps.record_run(job, "", spent, before)
@@ -73,6 +73,21 @@ def _execute(job: Job, partial: Path, key: str, forked: bool) -> tuple[str, floa
     _move(partial, job.executed)
     stamps.record_run(job, key, spent, before)
     return "", spent
+
+
+@contextlib.contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """Have standard error of this process written to *log*: messages of kernels that start and stop would otherwise
+    stand between the progress bars.
+    """
+    usual = os.dup(2)
+    try:
+        with atomic_files.open_to_write(log) as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(usual, 2)
+        os.close(usual)
 
 
 FORKED_FROM = 8  # notebooks; importing all libraries before the first one takes as long as some notebooks
@@ -154,6 +169,7 @@ class MissingRun:
     n_texts: int
     n_bytes: int
     seconds: float
+    shares_texts_with: frozenset[str] = frozenset()  # collections that were counted before
 
 
 @dataclass(frozen=True)
@@ -180,18 +196,26 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     A run of a small collection for which nothing is encoded is left to the notebook: a search uses one core, so it
     would leave the others idle here.
     """
-    needed: dict[str, dict[str, None]] = {}
+    needed: dict[str, list[str]] = {}
     for job in jobs:
         for collection_name in job.collections:
-            names = [part.name for name in job.systems for part in with_parts(system(name))]
-            needed.setdefault(collection_name, {}).update(dict.fromkeys(names))
-    missing, counted = [], dict[Path, set[int]]()
+            needed.setdefault(collection_name, []).extend(job.systems)
+    return find_missing(needed, SMALL)
+
+
+def find_missing(needed: Mapping[str, Iterable[str]], smallest: int = 0, split: str = "test") -> list[MissingRun]:
+    """Return the runs of the systems *needed* by collection that are not stored, in the order of `missing_runs`.
+
+    Of a collection of fewer than *smallest* documents only those for which something may be encoded.
+    """
+    missing, counted = [], dict[Path, dict[int, str]]()
     for collection_name in sorted(needed):
-        collection = catalogue.load(collection_name)
-        for name in sorted(needed[collection_name], key=lambda name: not _reads_tokens(system(name))):
+        collection = catalogue.load(collection_name, split)
+        names = dict.fromkeys(part.name for name in needed[collection_name] for part in with_parts(system(name)))
+        for name in sorted(names, key=lambda name: not _reads_tokens(system(name))):
             if not system(name).is_stored(collection):
                 run = _missing_run(system(name), collection, collection_name, counted)
-                if run.n_texts or _reads_tokens(system(name)) or len(collection.doc_ids) >= SMALL:
+                if run.n_texts or _reads_tokens(system(name)) or len(collection.doc_ids) >= smallest:
                     missing.append(run)
     return missing
 
@@ -215,31 +239,58 @@ def encoders_in(suite: str) -> list[str]:
 
 
 def _missing_run(
-    system: System, collection: Collection, collection_name: str, counted: dict[Path, set[int]]
+    system: System, collection: Collection, collection_name: str, counted: dict[Path, dict[int, str]]
 ) -> MissingRun:
     n_texts = n_bytes = 0
-    if name := system.settings.get("encoder", ""):
-        model = encoder(name, system.settings.get("compat", ""))
-        n_texts = _n_missing(model, collection, counted)
+    owners: set[str] = set()
+    model = _encoder_of(system)
+    if model and _reads_tokens(system):
+        owners |= _count_missing(model, collection, counted, open_token_store, collection_name)[1]
+    if model and "encoder" in system.settings:
+        store = open_token_store if model.is_sparse else Encoder.store
+        n_texts, others = _count_missing(model, collection, counted, store, collection_name)
+        owners |= others
         n_bytes = n_texts * (8 * TERMS_PER_TEXT if model.is_sparse else 4 * model.dimensions + 24)
-    return MissingRun(system.name, collection_name, n_texts, n_bytes, n_texts / encoding_rate() + SECONDS_PER_RUN)
+    seconds = n_texts / encoding_rate() + SECONDS_PER_RUN
+    return MissingRun(system.name, collection_name, n_texts, n_bytes, seconds, frozenset(owners - {collection_name}))
 
 
-def _n_missing(model: Encoder, collection: Collection, counted: dict[Path, set[int]]) -> int:
-    """Return how many texts are not stored yet, each once over all calls with the same *counted*.
+def _encoder_of(one: System) -> Encoder | None:
+    """Return the encoder whose vectors the system itself reads, those of tokens included, or None."""
+    settings = one.settings
+    if settings["kind"] == "rerank":
+        settings = rerank.reranker_settings(settings["reranker"])
+    return encoder(settings["encoder"], settings.get("compat", "")) if settings.get("encoder") else None
 
-    Collections share vectors, so that a text may be encoded for another collection before. *counted* has the hashes of
-    the texts by the store of their vectors.
+
+def _n_missing(model: Encoder, collection: Collection) -> int:
+    """Return how many texts of a collection are not stored yet, each once."""
+    return _count_missing(model, collection, {}, open_token_store if model.is_sparse else Encoder.store)[0]
+
+
+def _count_missing(
+    model: Encoder,
+    collection: Collection,
+    counted: dict[Path, dict[int, str]],
+    open_store: Callable[[Encoder, str, str], VectorStore | TokenStore],
+    owner: str = "",
+) -> tuple[int, set[str]]:
+    """Return how many texts are not stored yet, each once over all calls with the same *counted*, and for which
+    collections the others of them were counted.
+
+    Collections share vectors, so that a text may be encoded for another collection before. *counted* has, by the store
+    of its vectors and the text's hash, the collection for which each text was counted; *owner* is this one's name.
     """
-    n_texts = 0
+    n_texts, owners = 0, set[str]()
     for texts, role in ((collection.texts, "document"), (collection.query_texts, "query")):
-        instruction = collection.card.instruction
-        store = (open_token_store if model.is_sparse else Encoder.store)(model, role, instruction)
-        hashes = counted.setdefault(store.path, set())
-        n_counted = len(hashes)
-        hashes.update(hash(texts[position]) for position in store.missing(texts))
-        n_texts += len(hashes) - n_counted
-    return n_texts
+        store = open_store(model, role, collection.card.instruction)
+        owner_of = counted.setdefault(store.path, {})
+        hashes = {hash(texts[position]) for position in store.missing(texts)}
+        new = hashes - owner_of.keys()
+        owners.update(owner_of[one] for one in hashes - new)
+        owner_of.update(dict.fromkeys(new, owner))
+        n_texts += len(new)
+    return n_texts, owners
 
 
 def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str], float]:
@@ -251,7 +302,7 @@ def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str]
         for name in summary.published_encoders() if encoders is None else encoders:
             key = name, groups.get(collection.name, collection.card.paper)
             n_stored, n_all = counts.get(key, (0, 0))
-            counts[key] = n_stored + n_texts - _n_missing(encoder(name), collection, {}), n_all + n_texts
+            counts[key] = n_stored + n_texts - _n_missing(encoder(name), collection), n_all + n_texts
     return {key: n_stored / n_all for key, (n_stored, n_all) in counts.items()}
 
 
@@ -281,10 +332,12 @@ def expected_seconds(job: Job) -> float:
     return job.seconds
 
 
-def total_seconds(jobs: Sequence[Job], runs: Sequence[MissingRun], n_workers: int) -> float:
-    """Return the expected seconds for the missing runs and then for the notebooks, in *n_workers* processes."""
+def total_seconds(jobs: Sequence[Job], runs: Sequence[MissingRun], n_workers: int, n_machines: int = 1) -> float:
+    """Return the expected seconds for the missing runs, on all cores of *n_machines* like this one, and then for the
+    notebooks, in *n_workers* processes.
+    """
     of_jobs = [expected_seconds(job) for job in jobs]
-    return sum(run.seconds for run in runs) + max(sum(of_jobs) / n_workers, *of_jobs, 0.0)
+    return sum(run.seconds for run in runs) / n_machines + max(sum(of_jobs) / n_workers, *of_jobs, 0.0)
 
 
 def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -> None:
@@ -298,7 +351,7 @@ def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -
         collection = catalogue.load(name)
         for step in steps:
             model = _transformer_of(step.system) if step.n_texts else None
-            n_missing = _n_missing(model, collection, {}) if model else 0  # a run by token vectors may have stored some
+            n_missing = _n_missing(model, collection) if model else 0  # a run by token vectors may have stored some
             start = time.perf_counter()
             system(step.system).search(collection)
             spent = time.perf_counter() - start
@@ -307,6 +360,87 @@ def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -
                 if n_encoded > 500:
                     rate = json.dumps({"texts_per_second": round(n_encoded / seconds_encoding, 1)})
                     atomic_files.try_to_store("speeds", atomic_files.write_text, paths.cache() / "rate.json", rate)
+
+
+def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str], None], split: str = "test") -> None:
+    """Make the missing runs in the processes of a place, several at once, to the same bytes as `make_missing_runs`.
+
+    MirblabError for the first that fails; what is finished is stored.
+    """
+    stages = split_into_tasks(todo)
+    n_tasks, number, start = sum(map(len, stages)), 0, time.perf_counter()
+    seconds_left = seconds_expected = sum(step.seconds for step in todo)
+    for tasks in stages:
+        waiting = {
+            place.submit(make_runs, [(step.system, step.collection) for step in task], split): task for task in tasks
+        }
+        for future in as_completed(waiting):
+            task, number = waiting[future], number + 1
+            shown = ", ".join(f"{step.system} on {step.collection}" for step in task)
+            notes = _made(future, shown)
+            seconds_left -= sum(step.seconds for step in task)
+            rate = (time.perf_counter() - start) / (seconds_expected - seconds_left)
+            tell(f"[{number}/{n_tasks}] {shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
+            for note in notes:
+                tell(f"note: {note}")
+
+
+def _made(future: Future[list[str]], shown: str) -> list[str]:
+    try:
+        return future.result()
+    except Exception as error:  # whatever a worker raised is reported with what it was to make
+        reason = str(error) if isinstance(error, MirblabError) else f"{type(error).__name__}: {error}"
+        raise MirblabError(
+            f"{shown}: {reason}; finished runs and vectors are stored, and the same command goes on"
+        ) from error
+
+
+def make_runs(wanted: Sequence[tuple[str, str]], split: str = "test") -> list[str]:
+    """Make runs, each of a system on a collection, one after another; return a line for each that is not stored."""
+    lost = []
+    for collection_name, pairs in groupby(wanted, key=lambda pair: pair[1]):
+        collection = catalogue.load(collection_name, split)
+        for name, _ in pairs:
+            system(name).search(collection)
+            if not system(name).is_stored(collection):
+                lost.append(f"{name} on {collection_name} cannot be stored by a worker, and is made again when needed")
+    return lost
+
+
+def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]:
+    """Return stages of tasks, the longest first; the runs of a task are in the order of *todo*.
+
+    Runs that may encode the same text, or search with the same system, are of one task, so that nothing is made twice
+    and texts are encoded in the same order everywhere. Fusions are of a later stage than their parts.
+    """
+    searched = {
+        (part.name, run.collection) for run in todo if not _is_fusion(run) for part in with_parts(system(run.system))
+    }
+    late = [run for run in todo if _is_fusion(run) and (run.system, run.collection) not in searched]
+    stages = []
+    for chosen in ([run for run in todo if run not in late], late):
+        tasks: list[tuple[set[tuple[str, ...]], list[MissingRun]]] = []
+        for run in chosen:
+            links, members = _links(run), [run]
+            for task in [task for task in tasks if task[0] & links]:
+                tasks.remove(task)
+                links, members = links | task[0], task[1] + members
+            tasks.append((links, members))
+        ordered = [sorted(members, key=chosen.index) for _, members in tasks]
+        stages.append(sorted(ordered, key=lambda members: -sum(run.seconds for run in members)))
+    return [stage for stage in stages if stage]
+
+
+def _is_fusion(run: MissingRun) -> bool:
+    return system(run.system).settings["kind"] == "fusion"
+
+
+def _links(run: MissingRun) -> set[tuple[str, ...]]:
+    """Return what makes runs members of one task if they have it in common: a search, or a text for a model."""
+    parts = with_parts(system(run.system))
+    links: set[tuple[str, ...]] = {("search", part.name, run.collection) for part in parts}
+    models = {str(model.entry.get("id", model.name)) for part in parts if (model := _encoder_of(part))}
+    return links | {("texts", model, name) for model in models for name in (run.collection, *run.shares_texts_with)}
 
 
 def _transformer_of(name: str) -> Encoder | None:
@@ -323,13 +457,13 @@ def _transformer_of(name: str) -> Encoder | None:
 
 def run_notebooks(
     jobs: Sequence[Job],
-    n_workers: int,
+    place: Place,
     tell: Callable[[Job, int, int], None],
     done: Callable[[Outcome], None],
     *,
     force: bool = False,
 ) -> list[Outcome]:
-    """Run the notebooks in *n_workers* processes, the longest first; a failing one does not stop the others.
+    """Run the notebooks in the processes of a place, the longest first; a failing one does not stop the others.
 
     *tell* is called about twice a second with the job, the cells that have run and the number of cells; *done* with
     each outcome. Unfinished files of killed batches are removed first.
@@ -337,35 +471,29 @@ def run_notebooks(
     if not jobs:
         return []
     atomic_files.remove_abandoned(paths.figures())
-    threads = str(max(1, (os.cpu_count() or 1) // n_workers))
     outcomes: list[Outcome] = []
-    processes.start_resource_tracker()
-    with ProcessPoolExecutor(n_workers, get_context("spawn"), processes.end_with_parent) as pool:
-        # The unfinished copies are named after this process, since its children end with it.
-        unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]
-        unfinished.sort(key=lambda pair: expected_seconds(pair[0]), reverse=True)
-        forked = sys.platform == "linux" and len(jobs) >= FORKED_FROM
-        waiting = {
-            pool.submit(run_notebook, job, path, threads, force, forked): (job, path) for job, path in unfinished
-        }
-        try:
-            while waiting:
-                finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    outcomes.append(_outcome(waiting.pop(future)[0], future))
-                    done(outcomes[-1])
-                for job, path in waiting.values():
-                    tell(job, *count_cells(path))
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            processes.end_children()  # which would otherwise run the notebooks that they have taken
-            raise
+    # The unfinished copies are named after this process, since its children end with it.
+    unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]
+    unfinished.sort(key=lambda pair: expected_seconds(pair[0]), reverse=True)
+    forked = sys.platform == "linux" and len(jobs) >= FORKED_FROM
+    waiting: dict[Future[tuple[str, float]], tuple[Job, Path]] = {}
+    for job, path in unfinished:
+        names = (job.suite, job.source.stem, job.parameters, path.name)
+        waiting[place.submit(run_notebook, *names, force, forked, is_notebook=True)] = (job, path)
+    while waiting:
+        finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+        for future in finished:
+            outcomes.append(_outcome(waiting.pop(future)[0], future))
+            done(outcomes[-1])
+        for job, path in waiting.values():
+            tell(job, *count_cells(path))
     return outcomes
 
 
 def _outcome(job: Job, future: Future[tuple[str, float]]) -> Outcome:
     try:
         problem, spent = future.result()
-    except Exception as error:  # noqa: BLE001  a broken worker is one notebook's failure, not the batch's
-        return Outcome(job, "failed", 0.0, f"the process ended: {error!r}")
+    except Exception as error:  # noqa: BLE001  a lost process is one notebook's failure, not the batch's
+        said = str(error) if isinstance(error, MirblabError) else f"the process ended: {error!r}"
+        return Outcome(job, "failed", 0.0, said)
     return Outcome(job, "failed" if problem else "ran" if spent else "fresh", spent, problem)

@@ -18,6 +18,13 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.lessons import build as lessons_command
 
+On = Annotated[
+    str, typer.Option("--on", help="local, pool:N (N processes here), or a Dask scheduler, as tcp://HOST:PORT.")
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Let whoever can reach the scheduler run any program as the user of its workers."),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as name=value; may be repeated.")]
 
 
@@ -250,17 +257,21 @@ def batch(
     plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and stop.")] = False,
     jobs: Annotated[int, typer.Option(help="Notebooks at once; 0: one per two cores, at least two.")] = 0,
     force: Annotated[bool, typer.Option(help="Run notebooks that are fresh, too.")] = False,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Run a suite's notebooks; tables and figures land in figures/<suite>/. A second run makes only what changed."""
-    from mirblab.app import console, suite_files
+    from mirblab.app import console, places, suite_files
 
     missing: dict[str, str] = {}
     chosen = suite_files.read_suite(suite, parse_settings(settings), only, fetch=not plan, tell=missing.__setitem__)
-    if plan:
-        console.print_plan(chosen, missing, force=force)
-        return
-    console.print_missing(missing)
-    raise typer.Exit(console.run_batch(chosen, n_workers=jobs, force=force))
+    with places.open_place(on, jobs, insecure=insecure) as place:
+        if plan:
+            console.print_plan(chosen, missing, place, force=force)
+            return
+        console.print_missing(missing)
+        status = console.run_batch(chosen, place, force=force)
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -272,13 +283,16 @@ def run(
     form: Annotated[str, typer.Option("--format", help="Of run files: trec, or arqmath (task 1).")] = "trec",
     split: Annotated[str, typer.Option(help="The split whose queries are used.")] = "test",
     settings: Set = None,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Search collections with one system, and print the means of the measures; --set k1=0.9 changes its settings."""
-    from mirblab.app import console
+    from mirblab.app import console, places
     from mirblab.retrieval import systems
 
     chosen = systems.system(system, **parse_settings(settings))
-    console.print_values(chosen, collections, split_names(measures), out, split, form)
+    with places.open_place(on, insecure=insecure) as place:
+        console.print_values(chosen, collections, place, split_names(measures), out, split, form)
 
 
 @app.command()
@@ -357,13 +371,16 @@ def plan(
     only: Only = None,
     settings: Set = None,
     models: Annotated[str, typer.Option(help="Encoders, separated by commas: their costs by collection.")] = "",
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Print what a batch would run, what is stored or missing, and how long and how large the rest is."""
-    from mirblab.app import batch, console, suite_files
+    from mirblab.app import batch, console, places, suite_files
 
     missing: dict[str, str] = {}
     chosen = suite_files.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
-    console.print_plan(chosen, missing)
+    with places.open_place(on, insecure=insecure) as place:
+        console.print_plan(chosen, missing, place)
     console.print_costs(suite_files.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
 
 

@@ -29,6 +29,7 @@ from mirblab.app.hand_runs import (
     notebook_defaults,
     notebook_parameters,
 )
+from mirblab.app.places import Place
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -53,8 +54,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     terminal.console().print(table)
 
 
-def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], *, force: bool = False) -> None:
-    """Print which notebooks would run, which missing runs they need, the time and disk space, and what is left out."""
+def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Place, *, force: bool = False) -> None:
+    """Print which notebooks would run at *place*, which missing runs they need, time and disk space, and what is left
+    out.
+    """
     stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
     missing = batch.missing_runs(stale)
     rows = [
@@ -68,16 +71,16 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], *, force: 
             encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
             runs_to_make.append((run.system, run.collection, *encoded, _time(run.seconds)))
         print_table(("run to make", "collection", "texts to encode", "disk", "about"), runs_to_make)
-    seconds = _time(batch.total_seconds(stale, missing, _n_workers(0)))
+    seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
     counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
     size = readable_size(sum(run.n_bytes for run in missing))
-    say(f"{counts}: about {seconds}, {size} of vectors{guess}")
+    say(f"{counts}: about {seconds}{_where(place)}, {size} of vectors{guess}")
     print_missing(missing_names)
 
 
-def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -> int:
+def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
     """Make the missing runs, then run the notebooks that are not fresh; return the exit status (1: some failed)."""
     start = time.perf_counter()
     reasons = [(job, "it is forced") for job in jobs] if force else batch.find_stale(jobs)
@@ -92,10 +95,13 @@ def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -
         atomic_files.check_writable(job.executed.parent)
     missing = batch.missing_runs(stale)
     if stale:
-        seconds = _time(batch.total_seconds(stale, missing, _n_workers(n_workers)))
-        say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}")
-    batch.make_missing_runs(missing, say)
-    outcomes = _run_with_bars(stale, _n_workers(n_workers), force)
+        seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
+        say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}{_where(place)}")
+    if place.runs is None:
+        batch.make_missing_runs(missing, say)
+    else:
+        batch.make_runs_at(place, missing, say)
+    outcomes = _run_with_bars(stale, place, force)
     count = Counter(outcome.state for outcome in outcomes)
     n_fresh, folder = len(jobs) - len(stale) + count["fresh"], paths.figures() / (jobs[0].suite if jobs else "")
     spent = _time(time.perf_counter() - start)
@@ -103,11 +109,14 @@ def run_batch(jobs: Sequence[Job], *, n_workers: int = 0, force: bool = False) -
     return 1 if count["failed"] else 0
 
 
-def _n_workers(wanted: int) -> int:
-    return wanted if wanted > 0 else max(2, (os.cpu_count() or 2) // 2)
+def _where(place: Place) -> str:
+    if place.runs is None:
+        return ""
+    threads = f"{place.conditions.threads} thread{'s' if place.conditions.threads > 1 else ''}"
+    return f" on {place.n_workers} workers of {threads} each"
 
 
-def _run_with_bars(jobs: Sequence[Job], n_workers: int, force: bool) -> list[Outcome]:
+def _run_with_bars(jobs: Sequence[Job], place: Place, force: bool) -> list[Outcome]:
     text = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=terminal.console(), transient=True) as bars:
@@ -124,7 +133,7 @@ def _run_with_bars(jobs: Sequence[Job], n_workers: int, force: bool) -> list[Out
             if outcome.problem:
                 bars.console.print(f"        {outcome.problem}", soft_wrap=True)
 
-        return batch.run_notebooks(jobs, n_workers, tell, done, force=force)
+        return batch.run_notebooks(jobs, place, tell, done, force=force)
 
 
 def print_pairs(pairs: table_formats.Table, out: Path | None) -> None:
@@ -197,15 +206,29 @@ def print_inventory(what: str) -> None:
 
 
 def print_values(
-    chosen: System, collections: Sequence[str], wanted: Sequence[str], out: Path | None, split: str, form: str = "trec"
+    chosen: System,
+    collections: Sequence[str],
+    place: Place,
+    wanted: Sequence[str],
+    out: Path | None,
+    split: str,
+    form: str = "trec",
 ) -> None:
-    """Search *collections* with a system, print the means of the measures, and write run files to *out*."""
+    """Search *collections* with a system, print the means of the measures, and write run files to *out*.
+
+    Runs that are not stored are made at *place* first, where that is not this process.
+    """
     formats: dict[str, tuple[str, Callable[[pd.DataFrame, Path], None]]] = {
         "trec": (".trec.gz", runs.write_run), "arqmath": (".tsv", arqmath.write_submission),
     }  # fmt: skip
     check_known("format of run files", form, formats)
     suffix, write = formats[form]
     checked, rows = [measures.parse_measure(text) for text in wanted], []
+    if place.runs is not None:
+        # Workers may have another working folder.
+        names = [os.path.abspath(name) if _is_folder(name) else name for name in collections]
+        needed = dict.fromkeys(names, [chosen.name])
+        batch.make_runs_at(place, batch.find_missing(needed, split=split), say, split)
     for collection_name in collections:
         collection = catalogue.load(collection_name, split)
         if form == "arqmath":
@@ -224,6 +247,10 @@ def print_values(
             write(run, path)
             say(f"wrote {path}")
     print_table(("collection", "queries", *map(str, checked)), rows, chosen.label)
+
+
+def _is_folder(name: str) -> bool:
+    return os.path.isdir(name) and name not in catalogue.known_collections()
 
 
 def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[str]) -> None:

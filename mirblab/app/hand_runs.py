@@ -62,7 +62,7 @@ def output_key(
             contents[name] = paths.content_digest(path or catalogue.collection_folder(name))
         digest.update(contents[name])
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
-    digest.update(json.dumps(parts, sort_keys=True).encode() + _code())
+    digest.update(json.dumps(parts, sort_keys=True).encode() + code_digest())
     return digest.hexdigest()
 
 
@@ -133,7 +133,8 @@ def _data(parameters: dict[str, Any], root: Path) -> dict[str, Path | None]:
 
 
 @lru_cache
-def _code() -> bytes:
+def code_digest() -> bytes:
+    """Return the hash of mirblab's code, registry and bundled data, and of the versions of all libraries it needs."""
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parents[1]
     for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):

@@ -80,6 +80,11 @@ class Job:
         return hand_runs.output_key(self.source, self.parameters, contents)
 
 
+def named_job(suite: str, notebook: str, parameters: dict[str, Any]) -> Job:
+    """Return the job of the *notebook* of that name on this machine; MirblabError for an unknown one."""
+    return Job(suite, _notebook(notebook), parameters)
+
+
 def suites_folder() -> Path:
     """Return the folder of the suites' TOML files."""
     return paths.bundled_path("notebooks", "suites")

@@ -20,7 +20,7 @@ import pytest
 from notebook_files import WRITE, notebook
 from typer.testing import CliRunner
 
-from mirblab.app import batch, hand_runs, stamps, suite_files
+from mirblab.app import batch, hand_runs, places, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -36,14 +36,15 @@ BATCH = """
 import sys
 sys.modules["rfc3987_syntax"] = None  # as in tests/conftest.py, here and in the workers
 from pathlib import Path
-from mirblab.app import batch, kernels, suite_files
+from mirblab.app import batch, kernels, places, suite_files
 from mirblab.core import paths
 
 batch.FORKED_FROM, kernels._LIBRARIES = int(sys.argv[4]), ()
 paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suite_files.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
-    outcomes = batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
+    with places.open_place("local", 2) as place:
+        outcomes = batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
     print(*(outcome.problem or outcome.state for outcome in outcomes), sep="\\n")
 """
 
@@ -78,7 +79,7 @@ def _forked_workers(monkeypatch, _kernel_process) -> None:
     """Fork workers and kernels, which spares their imports; those of `start_batch` are started as a user's are."""
     import papermill  # noqa: F401  the forks then have it
 
-    monkeypatch.setattr(batch, "get_context", lambda _: get_context("fork"))
+    monkeypatch.setattr(places, "get_context", lambda _: get_context("fork"))
     monkeypatch.setattr(batch, "FORKED_FROM", 1)
     # it asks after a child process, and that process is none of a worker's
     monkeypatch.setattr(forkserver._forkserver, "ensure_running", lambda: None)
@@ -88,8 +89,9 @@ def is_fresh(job: suite_files.Job) -> bool:
     return not stamps.reason_to_run(job)
 
 
-def run(jobs) -> list[batch.Outcome]:
-    return batch.run_notebooks(jobs, 2, lambda *_: None, lambda _: None)
+def run(jobs, n_workers: int = 2) -> list[batch.Outcome]:
+    with places.open_place("local", n_workers) as place:
+        return batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
 
 
 def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
@@ -175,7 +177,7 @@ def test_the_longest_notebook_begins_first_and_counts_in_the_estimate(own_suite)
     assert [job.name for job in jobs] == ["one", "two", "bad"]
     assert batch.total_seconds(jobs, [], 2) == 90
     assert batch.total_seconds(jobs, [], 1) == 90 + 2 * suite_files.SECONDS_PER_NOTEBOOK
-    outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
+    outcomes = run(jobs, 1)
     assert [outcome.job.name for outcome in outcomes] == ["bad", "one", "two"]
     assert batch.total_seconds([], [], 2) == 0
 
@@ -295,7 +297,7 @@ mirblab.changed = True
         notebook(own_suite, name, WRITE.format(name=name) + look)
     notebook(own_suite, "bad", "import os\nos.write(2, b'last words')\nos.kill(os.getpid(), 9)")
     jobs = suite_files.read_suite("own")
-    outcomes = batch.run_notebooks(jobs, 1, lambda *_: None, lambda _: None)
+    outcomes = run(jobs, 1)
     assert {outcome.job.name: outcome.state for outcome in outcomes} == {"one": "ran", "two": "ran", "bad": "failed"}
     assert "Kernel died" in next(outcome.problem for outcome in outcomes if outcome.job.name == "bad")
     texts = {(paths.figures() / "own" / name / "origin").read_text("utf-8") for name in ("one", "two")}

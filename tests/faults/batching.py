@@ -16,7 +16,7 @@ from pathlib import Path
 import papermill  # noqa: F401  the forks then have it
 from injector import in_child
 
-from mirblab.app import batch, suite_files
+from mirblab.app import batch, places, suite_files
 from mirblab.core import paths
 
 EVERYWHERE = Path(__file__).resolve().parent / "everywhere" / "sitecustomize.py"
@@ -27,7 +27,8 @@ def run_batch(environment: dict[str, str]) -> dict[str, str]:
     os.environ.update(environment)
     runpy.run_path(str(EVERYWHERE))
     stale = [job for job, _ in batch.find_stale(suite_files.read_suite("own"))]
-    outcomes = batch.run_notebooks(stale, 2, lambda *_: None, lambda _: None)
+    with places.open_place("local", 2) as place:
+        outcomes = batch.run_notebooks(stale, place, lambda *_: None, lambda _: None)
     states = {outcome.job.name: f"{outcome.state} {outcome.problem}" for outcome in outcomes}
     return states | {"stale": " ".join(job.name for job, _ in batch.find_stale(suite_files.read_suite("own")))}
 
@@ -35,7 +36,7 @@ def run_batch(environment: dict[str, str]) -> dict[str, str]:
 def main(folder: str) -> None:
     """Answer each line of the input."""
     paths.bundled_path = lambda *parts: Path(folder).joinpath(*parts)
-    batch.get_context = lambda _: get_context("fork")
+    places.get_context = lambda _: get_context("fork")
     for line in sys.stdin:
         ended = in_child(lambda line=line: run_batch(json.loads(line)), seconds=300)
         print(json.dumps({"how": ended.how, "said": ended.said, "states": ended.value}), flush=True)

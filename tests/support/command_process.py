@@ -35,11 +35,19 @@ def run_command(words):
     sys.argv[1:] = words
     cli.main()
 
+def end_process(process, owner):
+    if os.getpid() == owner:  # and not a fork of it
+        process.terminate()
+        process.wait()
+
 def run_shell(text):
-    "Run each line as a shell would that stops at the first error; a line of mirblab in a fork."
+    "Run each line as a shell would that stops at the first error; mirblab in a fork, with & beside the others."
     for line in filter(None, text.splitlines()):
         name, *words = shlex.split(line)
         sys.stdout.flush()
+        if words[-1:] == ["&"]:
+            atexit.register(end_process, subprocess.Popen([name, *words[:-1]]), os.getpid())
+            continue
         ended = run_in_fork(lambda: run_command(words)) if name == "mirblab" else subprocess.call([name, *words])
         if ended:
             print(f"{line} ended with status {ended}", file=sys.stderr)

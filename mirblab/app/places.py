@@ -1,0 +1,303 @@
+"""places: where the tasks of a command run: in this process, in processes of this machine, or on a Dask cluster.
+
+A task is a function of this package with names as arguments; what it makes is in the stores of the home folder, which
+every process of a place shares.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from multiprocessing import current_process, get_context
+from typing import Any, TypeVar
+
+from mirblab.app import hand_runs
+from mirblab.core import atomic_files, paths, processes
+from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
+
+Result = TypeVar("Result")
+LOCAL = "local"
+STARTS = 3  # of a task on "pool:N" whose process ends
+CONNECT_SECONDS = 10
+NOTEBOOK = "notebook"  # the resource of a Dask worker that may run notebooks
+_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):\d+")
+_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
+PERMITS = "whoever can reach the scheduler may then run any program as the user of its workers"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a task needs of its process: how many *threads* it may use, and, elsewhere, the same home and code.
+
+    *token* is the name of a file in the cache of *home*; "" stands for a process that was started from here.
+    """
+
+    threads: int
+    token: str = ""
+    home: str = ""
+    code: bytes = b""
+    versions: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where tasks run: *runs* None is this process, in which runs are made one after another.
+
+    *n_workers* processes on *n_machines* take tasks, one at a time each.
+    """
+
+    name: str
+    runs: Executor | None
+    notebooks: Executor
+    conditions: Conditions
+    n_workers: int
+    n_machines: int = 1
+
+    def submit(self, task: Callable[..., Result], /, *arguments: object, is_notebook: bool = False) -> Future[Result]:
+        """Return the future result of *task*, a function of a module, with plain *arguments*."""
+        executor = self.runs if self.runs is not None and not is_notebook else self.notebooks
+        return executor.submit(run_task, self.conditions, task, *arguments)
+
+
+@contextmanager
+def open_place(on: str = LOCAL, n_workers: int = 0, *, insecure: bool = False) -> Iterator[Place]:
+    """Yield the place *on*: "local", "pool:N", or a Dask scheduler, "tcp://HOST:PORT" or "tls://HOST:PORT".
+
+    "local" makes runs in this process, and runs notebooks in *n_workers* others (0: one per two cores, at least two).
+    When the block ends by an exception, as by Ctrl-C, what waits is cancelled and processes of this machine are ended.
+    MirblabError for another *on*, for a scheduler that is not there or without workers, for workers with another home
+    or other code, and, unless *insecure*, for an address without TLS that other machines can reach.
+    """
+    size = re.fullmatch(r"pool:([1-9]\d{0,3})", on)
+    if on != LOCAL and n_workers:
+        raise MirblabError(f"--jobs is for --on local, found --on {on}; write pool:{n_workers} for that many processes")
+    if on == LOCAL:
+        yield from _pool(on, n_workers if n_workers > 0 else default_workers(), starts=1)
+    elif size:
+        yield from _pool(on, int(size[1]), starts=STARTS)
+    elif _ADDRESS.fullmatch(on):
+        yield from _cluster(on, insecure)
+    else:
+        raise MirblabError(f"no place '{on}'; write local, pool:4 for four processes, or tcp://HOST:PORT or "
+                           "tls://HOST:PORT for a Dask scheduler")  # fmt: skip
+
+
+def default_workers() -> int:
+    """Return how many notebooks run at once where nobody says so."""
+    return max(2, (os.cpu_count() or 2) // 2)
+
+
+_one_task = threading.Lock()  # of a process: tasks change its environment
+
+
+def run_task(conditions: Conditions, task: Callable[..., Result], *arguments: object) -> Result:
+    """Return the result of *task* in this process, which takes no other one meanwhile, under the *conditions*."""
+    from threadpoolctl import threadpool_limits
+
+    threads = str(conditions.threads)
+    with _one_task, threadpool_limits(conditions.threads):
+        # for libraries that are loaded later, for the threads of encoders, and for the kernels of notebooks
+        os.environ.update(OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0")
+        if conditions.token:
+            if obstacle := find_obstacle(conditions, describe_process(conditions.token)):
+                raise MirblabError(f"this worker {obstacle}")
+            # A nanny makes its worker a daemon, which may not start the processes that build an index or run a kernel.
+            current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+        return task(*arguments)
+
+
+def describe_process(token: str, dask_worker: Any = None) -> dict[str, Any]:
+    """Return what `find_obstacle` asks of a process, and, of a Dask worker, its machine, cores and resources."""
+    found: dict[str, Any] = {
+        "home": str(paths.home()),
+        "sees_token": (paths.cache() / token).is_file(),
+        "code": hand_runs.code_digest(),
+        "versions": hand_runs.library_versions(),
+    }
+    if dask_worker is not None and found["sees_token"]:
+        atomic_files.check_writable(paths.cache())
+        state = dask_worker.state
+        found |= {"n_threads": state.nthreads, "resources": dict(state.total_resources)}
+        found |= {"machine": socket.gethostname(), "cores": processes.n_cores(), "listens": dask_worker.listen_address}
+    return found
+
+
+def find_obstacle(conditions: Conditions, found: Mapping[str, Any]) -> str:
+    """Return why a process cannot take tasks, beginning with a verb, and what to do; "" if it can."""
+    if not found["sees_token"]:
+        return f"has the home {found['home']}, which is not {conditions.home} of this command; set MIRBLAB_HOME to a " \
+               "folder that all machines share, and start the worker again"  # fmt: skip
+    for name, version in (conditions.versions or {}).items():
+        if (other := found["versions"].get(name, "none")) != version:
+            return f"has {name} {other}, and this command {version}; install the same versions, and start it again"
+    if found["code"] != conditions.code:
+        return "has another state of mirblab's code, data or libraries; install the same one, and start it again"
+    if found.get("n_threads", 1) != 1:
+        return f"takes {found['n_threads']} tasks at a time, which would share one environment; start it with " \
+               "--nthreads 1, and with --nworkers for several at a time"  # fmt: skip
+    return ""
+
+
+class Pool(Executor):
+    """Processes of this machine, each of which runs one task at a time.
+
+    A process that ends (killed, or for want of memory) is replaced, and its task begins again, *starts* times at most.
+    Each has an executor of its own, since `ProcessPoolExecutor` ends all its processes when one of them is lost.
+    """
+
+    def __init__(self, n: int, starts: int = STARTS) -> None:
+        self._starts = starts
+        self._threads = ThreadPoolExecutor(n)
+        self._own = threading.local()
+        self._executors: list[ProcessPoolExecutor] = []
+        self._lock = threading.Lock()
+        self._is_ending = False
+
+    def submit(self, task: Callable[..., Result], /, *arguments: Any, **options: Any) -> Future[Result]:
+        """Return the future result of the task; MirblabError where its process ended each time."""
+        return self._threads.submit(self._run, task, arguments, options)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes after their tasks; without *wait* at once, and nothing is started any more."""
+        with self._lock:
+            self._is_ending = self._is_ending or not wait
+        self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
+        if not wait:
+            processes.end_children()  # which would otherwise finish the tasks that they have taken
+        for executor in self._executors:
+            executor.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def _run(self, task: Callable[..., Result], arguments: tuple[Any, ...], options: dict[str, Any]) -> Result:
+        for _ in range(self._starts):
+            with suppress(BrokenProcessPool):
+                return self._start(task, arguments, options).result()
+            self._own.executor = None
+        raise MirblabError(f"its process ended, killed or for want of memory ({self._starts} starts)")
+
+    def _start(
+        self, task: Callable[..., Result], arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Future[Result]:
+        with self._lock:
+            if self._is_ending:
+                raise MirblabError("it was not started any more")
+            if getattr(self._own, "executor", None) is None:
+                processes.start_resource_tracker()
+                self._own.executor = ProcessPoolExecutor(1, get_context("spawn"), processes.end_with_parent)
+                self._executors.append(self._own.executor)
+            started: Future[Result] = self._own.executor.submit(task, *arguments, **options)
+            return started
+
+
+def _pool(name: str, n: int, starts: int) -> Iterator[Place]:
+    pool, threads = Pool(n, starts), max(1, (os.cpu_count() or 1) // n)
+    try:
+        yield Place(name, None if name == LOCAL else pool, pool, Conditions(threads), n)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _cluster(address: str, insecure: bool) -> Iterator[Place]:
+    if not address.startswith("tls:"):
+        _check_exposure([address], insecure)
+    client = _connect(address)
+    # Under a name that is swept up if this process is killed.
+    token = atomic_files.unfinished_name(atomic_files.make_folder(paths.cache()) / "cluster")
+    try:
+        with atomic_files.open_to_write(token):
+            pass
+        yield from _use_cluster(client, address, token.name, insecure)
+    finally:
+        with suppress(OSError):
+            token.unlink(missing_ok=True)
+        client.close()
+
+
+def _use_cluster(client: Any, address: str, token: str, insecure: bool) -> Iterator[Place]:
+    conditions = Conditions(1, token, str(paths.home()), hand_runs.code_digest(), hand_runs.library_versions())
+    workers = _examine_workers(client, address, conditions)
+    if not address.startswith("tls:"):
+        # A server that is reached at 127.0.0.1 may listen at all addresses of its machine.
+        listens = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.listen_address)
+        _check_exposure([listens, *(worker["listens"] for worker in workers)], insecure)
+    here = Counter(worker["machine"] for worker in workers)
+    threads = min(max(1, worker["cores"] // here[worker["machine"]]) for worker in workers)
+    offered = {"resources": {NOTEBOOK: 1}} if any(NOTEBOOK in worker["resources"] for worker in workers) else {}
+    runs, notebooks = client.get_executor(pure=False), client.get_executor(pure=False, **offered)
+    try:
+        yield Place(address, runs, notebooks, replace(conditions, threads=threads), len(workers), len(here))
+    except BaseException:
+        for executor in (runs, notebooks):
+            executor.shutdown(wait=False)
+        raise
+
+
+def _check_exposure(addresses: Iterable[str], insecure: bool) -> None:
+    """Raise MirblabError, or say so if it is *insecure*, for the first of the *addresses* that others may reach."""
+    for address in addresses:
+        if address.partition("://")[2].rpartition(":")[0] not in _THIS_MACHINE:
+            if insecure:
+                say(f"--insecure: {address} is open to other machines; {PERMITS}", to=sys.stderr)
+                return
+            raise MirblabError(
+                f"{address} is open to other machines, and Dask runs whatever it is sent; start scheduler and workers "
+                f"with --host 127.0.0.1, take tls:// with certificates, or add --insecure: {PERMITS}"
+            )
+
+
+def _connect(address: str) -> Any:
+    """Return a client of Dask's scheduler; MirblabError where Dask is not installed, or nothing answers."""
+    try:
+        from distributed import Client, Security
+    except ModuleNotFoundError as error:
+        raise MirblabError(
+            f"--on {address} needs Dask, and {error.name} is not installed; in a checkout: pip install '.[cluster]'"
+        ) from error
+    security = Security()
+    if address.startswith("tls:") and security.get_connection_args("client").get("ssl_context") is None:
+        raise MirblabError(
+            f"{address} needs certificates in Dask's configuration: distributed.comm.tls.ca-file, and client.cert "
+            "and client.key below it"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other versions, which are refused below
+            return Client(address, timeout=CONNECT_SECONDS, security=security, set_as_default=False, name="mirblab")
+    except (OSError, ValueError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise MirblabError(
+            f"no scheduler of Dask answers at {address} within {CONNECT_SECONDS} s ({reason}); start one: "
+            "dask scheduler --host 127.0.0.1 --port 8786"
+        ) from error
+
+
+def _examine_workers(client: Any, address: str, conditions: Conditions) -> list[dict[str, Any]]:
+    """Return what each worker says of itself; MirblabError when there is none, or for the first that cannot be used."""
+    from distributed import TimeoutError
+
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+    except TimeoutError as error:
+        raise MirblabError(
+            f"the scheduler at {address} has no worker; start one: dask worker {address} --host 127.0.0.1 --nthreads 1"
+        ) from error
+    found = client.run(describe_process, conditions.token, on_error="return")
+    for worker, answer in found.items():
+        if isinstance(answer, Exception):
+            reason = f"{type(answer).__name__}: {answer}"
+            raise MirblabError(f"the worker at {worker} cannot run mirblab ({reason}); install it there as it is here")
+        if obstacle := find_obstacle(conditions, answer):
+            raise MirblabError(f"the worker at {worker} {obstacle}")
+    return list(found.values())

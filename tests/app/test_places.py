@@ -1,0 +1,335 @@
+"""Tasks run in this process, in a pool or on a Dask cluster to the same bytes, and a lost process costs one task."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from mirblab.app import batch, places, suite_files
+from mirblab.app.batch import MissingRun
+from mirblab.core import paths
+from mirblab.core.errors import MirblabError
+from mirblab.sources import mini
+
+BY_WORDS = ["bm25", "structure", "bm25+structure", "bm25~rm3"]
+BY_VECTORS = ["bm25", "minilm", "bm25+minilm", "bm25>maxsim@5"]
+NOTEBOOK = "10_collections"
+needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask: pip install '.[cluster]'")
+
+
+@pytest.fixture
+def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the processes of a pool, which spares their imports."""
+    monkeypatch.setattr(places, "get_context", lambda _: get_context("fork"))
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """Return a cluster of two processes of this machine on a home of its own."""
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as made:
+        yield made
+
+
+def log_and_die_once(log: str, name: str) -> str:
+    """Write a line, and end this process at once the first time."""
+    with open(log, "a") as file:
+        file.write(f"{name}\n")
+    if Path(log).read_text().count(name) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return name
+
+
+def log_and_wait(log: str, name: str, seconds: float) -> str:
+    """Write a line with the number of this process, and wait."""
+    with open(log, "a") as file:
+        file.write(f"{name} {os.getpid()}\n")
+    time.sleep(seconds)
+    return name
+
+
+def test_a_pool_replaces_a_lost_process_and_begins_its_task_again(_forked: None, tmp_path: Path) -> None:
+    """The task of the other process goes on; three losses of one task are an error that says so."""
+    log, other = str(tmp_path / "log"), str(tmp_path / "other")
+    with places.open_place("pool:2") as place:
+        waiting = place.submit(log_and_wait, other, "slow", 1.0)
+        assert place.submit(log_and_die_once, log, "lost").result() == "lost"
+        assert waiting.result() == "slow"
+        with pytest.raises(MirblabError, match=r"its process ended, killed or for want of memory \(3 starts\)"):
+            place.submit(os._exit, 1).result()
+        assert place.submit(log_and_wait, other, "after", 0).result() == "after"
+    assert Path(log).read_text() == "lost\nlost\n"
+    assert [line.split()[0] for line in Path(other).read_text().splitlines()] == ["slow", "after"]
+
+
+def test_ctrl_c_ends_the_processes_of_a_pool_and_starts_nothing_more(_forked: None, tmp_path: Path) -> None:
+    """What is queued is never begun."""
+    log = tmp_path / "log"
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), places.open_place("pool:2") as place:
+        futures = [place.submit(log_and_wait, str(log), name, 60.0) for name in ("one", "two", "three")]
+        while not log.is_file() or len(log.read_text().splitlines()) < 2:
+            time.sleep(0.05)
+        pids = [int(line.split()[1]) for line in log.read_text().splitlines()]
+        raise KeyboardInterrupt
+    assert time.monotonic() - begun < 30 and len(log.read_text().splitlines()) == 2
+    until = time.monotonic() + 10
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(psutil.pid_exists, pids)) and futures[2].cancelled()
+
+
+@pytest.mark.parametrize(
+    ("on", "message"),
+    [
+        ("grid", "no place 'grid'; write local, pool:4 for four processes, or tcp://HOST:PORT"),
+        ("pool:0", "no place 'pool:0'"),
+        ("tcp://127.0.0.1", "no place 'tcp://127.0.0.1'"),
+        ("tcp://10.0.0.1:8786", r"tcp://10.0.0.1:8786 is open to other machines.*--insecure: whoever can reach"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused(on: str, message: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(MirblabError, match=message), places.open_place(on):
+        pass
+
+
+def test_the_number_of_processes_is_said_once() -> None:
+    """By --jobs for this process, else by the place."""
+    with pytest.raises(MirblabError, match="--jobs is for --on local, found --on pool:2; write pool:3"):
+        places.open_place("pool:2", 3).__enter__()
+    with places.open_place("pool:2") as place:
+        assert place.n_workers == 2 and place.conditions.threads == max(1, (os.cpu_count() or 1) // 2)
+
+
+def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:
+    return MissingRun(system, collection, 0, 0, seconds, frozenset(others))
+
+
+def test_what_may_encode_the_same_text_is_one_task() -> None:
+    """Other collections and other models are tasks of their own, the longest first; fusions wait for their parts."""
+    reranked, fused = missing("bm25>maxsim@20", "mini-qa"), missing("structure+minilm", "mini-qa")
+    todo = [reranked, missing("bm25", "mini-qa"), missing("minilm", "mini-qa"), missing("structure", "mini-qa"), fused]
+    todo += [missing("minilm", "mini-hol", seconds=9), missing("minilm", "mini-views", "mini-hol")]
+    first, second = batch.split_into_tasks(todo)
+    shown = [[(run.system, run.collection) for run in task] for task in first]
+    assert shown == [
+        [("minilm", "mini-hol"), ("minilm", "mini-views")],
+        [("bm25>maxsim@20", "mini-qa"), ("bm25", "mini-qa"), ("minilm", "mini-qa")],
+        [("structure", "mini-qa")],
+    ]
+    assert second == [[fused]]
+    within = missing("bm25+minilm>maxsim@5", "mini-qa")  # needs the fusion at once
+    part = missing("bm25+minilm", "mini-qa")
+    assert batch.split_into_tasks([within, part]) == [[[within, part]]]
+    assert batch.split_into_tasks([]) == []
+
+
+def test_collections_that_share_texts_say_so(make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are folders, by the name that they were asked for; what is stored is not shared any more."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    names = [str(make_folder(name=name)) for name in ("first", "second")]
+    first, second = batch.find_missing(dict.fromkeys(names, ["minilm"]))
+    assert (first.n_texts, second.n_texts, second.shares_texts_with) == (5, 0, {names[0]})
+    assert batch.split_into_tasks([first, second]) == [[[first, second]]]
+
+
+def stored_runs() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (paths.cache() / "runs").iterdir()}
+
+
+def make_everything(place: places.Place, systems: list[str]) -> dict[str, bytes]:
+    """Make runs and tables at a place, and return all files of both, which hold no times."""
+    todo = batch.find_missing({"mini-wfb": systems, "mini-hol": systems[:1]})
+    if place.runs is None:
+        batch.make_missing_runs(todo, lambda _: None)
+    else:
+        batch.make_runs_at(place, todo, lambda _: None)
+    jobs = suite_files.read_suite("mini", only=[NOTEBOOK])
+    outcomes = batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
+    assert [outcome.problem for outcome in outcomes] == [""]
+    assert batch.find_stale(jobs) == []
+    files = [path for path in (paths.figures() / "mini").rglob("*") if path.is_file()]
+    return stored_runs() | {path.name: path.read_bytes() for path in files}
+
+
+@needs_dask
+@pytest.mark.parametrize("systems", [BY_WORDS, pytest.param(BY_VECTORS, marks=pytest.mark.faults)], ids=" ".join)
+def test_one_process_a_pool_and_a_cluster_make_the_same_bytes(
+    _forked: None, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, systems: list[str]
+) -> None:
+    """Runs, tables and figures."""
+    made = {}
+    for name, on in (("cluster", cluster.scheduler_address), ("pool", "pool:2"), ("local", "local")):
+        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / name))
+        with places.open_place(on) as place:
+            made[name] = make_everything(place, systems)
+    assert len(made["local"]) > len(systems) + 2
+    for name in ("pool", "cluster"):
+        assert sorted(made[name]) == sorted(made["local"])
+        assert [path for path, content in made["local"].items() if made[name][path] != content] == []
+
+
+@needs_dask
+def test_the_task_of_a_killed_worker_runs_again(cluster: Any) -> None:
+    """While a notebook runs; nothing else is lost, and the home has no more files of the cluster afterwards."""
+    from distributed import Client
+
+    jobs, killed = suite_files.read_suite("mini", only=[NOTEBOOK]), list[int]()
+    with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
+        pids = client.run(os.getpid)
+
+        def kill_one(job: suite_files.Job, n_cells: int, n_all: int) -> None:
+            busy = [worker for worker, tasks in client.processing().items() if tasks]
+            if n_cells and busy and not killed:
+                killed.append(pids[busy[0]])
+                os.kill(killed[0], signal.SIGKILL)
+
+        outcomes = batch.run_notebooks(jobs, place, kill_one, lambda _: None)
+    assert killed and [outcome.state for outcome in outcomes] == ["ran"]
+    assert batch.find_stale(jobs) == [] and list(paths.cache().glob(".*cluster")) == []
+
+
+@needs_dask
+def test_a_worker_with_another_home_or_another_version_is_refused(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its address, what it has, and what to do."""
+    address = cluster.scheduler_address
+    places.hand_runs.code_digest()  # which is kept, and has the versions
+    monkeypatch.setattr(places.hand_runs, "library_versions", lambda: {"numpy": "0.1"})
+    with pytest.raises(MirblabError, match=r"the worker at tcp://127.0.0.1:\d+ has numpy \S+, and this command 0.1"):
+        places.open_place(address).__enter__()
+    monkeypatch.undo()
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "other"))
+    expected = rf"has the home {tmp_path}/cluster, which is not {tmp_path}/other of this command; set MIRBLAB_HOME"
+    with pytest.raises(MirblabError, match=expected):
+        places.open_place(address).__enter__()
+
+
+@needs_dask
+def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that starts one."""
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(places, "CONNECT_SECONDS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(
+        MirblabError, match=rf"no scheduler of Dask answers at tcp://127.0.0.1:{port} within 1 s.*start"
+    ):
+        places.open_place(f"tcp://127.0.0.1:{port}").__enter__()
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty:
+        with pytest.raises(MirblabError, match=f"{empty.scheduler_address} has no worker; start one: dask worker"):
+            places.open_place(empty.scheduler_address).__enter__()
+    with pytest.raises(MirblabError, match="needs certificates in Dask's configuration"):
+        places.open_place(f"tls://127.0.0.1:{port}").__enter__()
+
+
+@needs_dask
+def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --host a worker says that it is at 127.0.0.1, and listens at all addresses of the machine."""
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as cluster:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
+        with subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL) as worker:
+            try:
+                with pytest.raises(MirblabError, match=r"tcp://0.0.0.0:\d+ is open to other machines.*--insecure: who"):
+                    places.open_place(cluster.scheduler_address).__enter__()
+                with places.open_place(cluster.scheduler_address, insecure=True) as place:
+                    assert place.submit(os.getpid).result() == worker.pid
+            finally:
+                worker.terminate()
+    assert "is open to other machines; whoever can reach the scheduler" in capsys.readouterr().err
+
+
+def test_a_process_takes_one_task_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where a worker has several threads, since tasks share the environment."""
+    for name in ("OMP_NUM_THREADS", "MIRBLAB_THREADS", "MIRBLAB_PROGRESS"):
+        monkeypatch.setenv(name, os.environ.get(name, "0"))
+    at_once, most = [0], [0]
+
+    def count() -> None:
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        time.sleep(0.05)
+        at_once[0] -= 1
+
+    both = [threading.Thread(target=places.run_task, args=(places.Conditions(1), count)) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert most == [1] and os.environ["MIRBLAB_THREADS"] == "1"
+
+
+@needs_dask
+@pytest.mark.faults
+def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At random times, while runs are made: the files are those of one process, and little is begun twice."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    needed = dict.fromkeys(mini.COLLECTIONS, ["bm25", "bm25~rm3", "structure", "bm25+structure"])
+    random, log, n_killed, n_begun, n_tasks = np.random.default_rng(0), tmp_path / "log", 0, 0, 0
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
+    batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
+    expected = stored_runs()
+
+    def logged(wanted: list[tuple[str, str]], split: str = "test") -> list[str]:
+        from mirblab.app import batch as on_worker
+
+        with open(log, "a") as file:
+            file.write(f"{wanted}\n")
+        return on_worker.make_runs(wanted, split)
+
+    def kill_some(client: Any, pause: Any, stop: threading.Event) -> None:
+        nonlocal n_killed
+        while not stop.wait(float(pause.uniform(0.1, 2.0))) and n_killed < 50:
+            pids = list(client.run(os.getpid, on_error="ignore").values())
+            with suppress(ProcessLookupError):
+                os.kill(pids[int(pause.integers(len(pids)))], signal.SIGKILL)
+                n_killed += 1
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
+    monkeypatch.setattr(batch, "make_runs", logged)
+    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.scheduler.allowed-failures": 50}), LocalCluster(2, **options) as cluster:
+        while n_killed < 50:
+            shutil.rmtree(paths.cache() / "runs", ignore_errors=True)
+            todo, stop = batch.find_missing(needed), threading.Event()
+            n_tasks += sum(map(len, batch.split_into_tasks(todo)))
+            with Client(cluster, set_as_default=False) as client, places.open_place(cluster.scheduler_address) as place:
+                killer = threading.Thread(target=kill_some, args=(client, random, stop))
+                killer.start()
+                batch.make_runs_at(place, todo, lambda _: None)
+                stop.set()
+                killer.join()
+            assert stored_runs() == expected
+    n_begun = len(log.read_text().splitlines())
+    print(f"{n_killed} kills, {n_tasks} tasks, {n_begun} begun")
+    assert n_begun <= n_tasks + n_killed

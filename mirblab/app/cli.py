@@ -392,11 +392,12 @@ def verify(
     update: Annotated[bool, typer.Option("--update", help="Store this machine's values as the expected ones.")] = False,
 ) -> None:
     """Compute what is expected of systems and of notebooks' tables, and print OK, OKish or FAIL for each."""
-    from mirblab.app import console, verification
+    from mirblab.app import console, places, verification
 
     chosen = split_names(systems), split_names(collections)
     if jobs := verification.table_jobs(suite, chosen[1]):
-        console.run_batch(jobs)
+        with places.open_place() as place:
+            console.run_batch(jobs, place)
     if update:
         say(f"wrote {verification.update(suite, *chosen)}")
     else:

@@ -233,6 +233,7 @@ def test_every_notebook_of_the_findings_has_expected_tables():
 def test_a_finding_gives_the_expected_tables():
     """65 runs here in seconds; `mirblab verify findings` runs the others."""
     jobs = verification.table_jobs("findings", ["65_published_defect"])
-    assert console.run_batch(jobs) == 0
+    with places.open_place() as place:
+        assert console.run_batch(jobs, place) == 0
     cells = verification.verify("findings", chosen_collections=["65_published_defect"])
     assert len(cells) > 10 and set(cells.state) == {"OK"}, cells[cells.state != "OK"].to_dict("records")

@@ -379,7 +379,8 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
 def _premises(database: Database, seed: int) -> tuple[CollectionRows, Row]:
     left_out, statements = Counter(database.odd), list[LibraryStatement]()
     for each in database.assertions:
-        uses, about = [] if each.kind == "unproved" else each.uses, {"kind": each.kind, "section": each.section}
+        uses = [] if each.kind == "unproved" else each.uses
+        about = {"kind": each.kind, "section": each.section, "description": clean_comment(each.comment)}
         reason = exclusion_reason(each)
         statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, reason))
     rows = builder.premise_collection(statements, seed, left_out)

@@ -46,7 +46,12 @@ def test_statements_carry_the_hypotheses_in_scope(built: Path):
         "twoOLD": "|- ( ph -> ( ph -> ph ) )",
         "mb": "|- ( ch -> ( ps -> ch ) )",
     }
-    assert corpus["two"]["metadata"] == {"order": 5, "kind": "theorem", "section": "First things"}
+    assert corpus["two"]["metadata"] == {
+        "order": 5,
+        "kind": "theorem",
+        "section": "First things",
+        "description": "Two antecedents are added to a thing that holds, twice.",
+    }
     assert corpus["mb"]["metadata"]["section"] == "Mathbox for Somebody"
     assert corpus["open"]["metadata"]["kind"] == "unproved"
 

@@ -76,6 +76,8 @@ from .reranking import describe_reranking as describe_reranking
 from .reranking import rerank_table as rerank_table
 from .reranking import reranking_changes as reranking_changes
 from .reranking import reranking_factors as reranking_factors
+from .searching.cross_library import compare_readings as compare_readings
+from .searching.cross_library import estimate_missed as estimate_missed
 from .searching.similar_statements import calibrate_pairs as calibrate_pairs
 from .searching.similar_statements import judged_pairs as judged_pairs
 from .searching.similar_statements import precision_of_pairs as precision_of_pairs

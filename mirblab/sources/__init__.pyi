@@ -4,6 +4,7 @@ from .catalogue import build_periods as build_periods
 from .catalogue import collection_groups as collection_groups
 from .catalogue import collection_table as collection_table
 from .catalogue import convert as convert
+from .same_theorem import read_same_theorem as read_same_theorem
 from .shared.html import find_formulas as find_formulas
 from .shared.html import title_to_text as title_to_text
 from .stackexchange.threads import example_dump as example_dump

@@ -44,6 +44,7 @@ from mirblab.sources import (
     naturalproofs,
     ntcir,
     rocq,
+    same_theorem,
     stacks,
 )
 from mirblab.sources.arqmath import build as arqmath
@@ -450,6 +451,7 @@ BUILDERS: dict[str, Callable[..., list[Path]]] = {
     "ntcir": ntcir.build,
     "own": own.build,
     "rocq": rocq.build,
+    "same-theorem": same_theorem.build,
     "stackexchange": stackexchange.build,
     "stacks": stacks.build,
     "theorem-matching": benchmarks.theorem_matching,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mirblab as lab
-from mirblab.app import console, inventory, stamps, suite_files, verification
+from mirblab.app import console, inventory, places, stamps, suite_files, verification
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import mini

@@ -44,6 +44,7 @@ from mirblab.sources import (
     naturalproofs,
     ntcir,
     rocq,
+    same_theorem,
     stacks,
 )
 from mirblab.sources.arqmath import build as arqmath_build
@@ -307,6 +308,10 @@ _INFORMAL = {
     "judgements.tsv": b"query-id\tcorpus-id\tscore\n1\tIs.fixed\t2\n2\tNat.zero\t1\n",
 }
 _KEYS = ["id", "module", "kind", "split", "informal", "signature", "type"]
+_JUDGED = [
+    {"_id": "cayley", "title": "", "text": "|- ph", "metadata": {"description": "Cayley's Theorem."}},
+    {"_id": "eirr", "title": "", "text": "|- ps"},
+]
 _VIEWS = [
     dict(zip(_KEYS, row, strict=True))
     for row in (
@@ -594,6 +599,7 @@ READERS: list[Reader] = [
     *_family("metamath", _METAMATH, _build(metamath.build, "set.mm"), MM),
     Reader("metamath: gzip", "set.mm.gz", (gzip.compress(_ONE_FILE, mtime=0),), _build(metamath.build, "set.mm.gz")),
     *_family("rocq", _ROCQ, _build(rocq.build), CODE),
+    Reader("same-theorem: corpus", "setmm/corpus.jsonl", (_json(*_JUDGED),), _build(same_theorem.build), JSON),
     *_family("stacks", _STACKS, _build(stacks.build), LATEX + CELLS),
     *_family("hub: parquet", _HUB, _build(hub.build, names=["mirb-mathlib"]), (b"PAR1",)),
     *_family("mathnet", _MATHNET, _build(benchmarks.mathnet), JSON),

@@ -17,7 +17,7 @@ from typing import Any
 
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
-from mirblab.app.places import Place
+from mirblab.app.places import Place, explain_failure
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, text_files
 from mirblab.core.errors import MirblabError
@@ -375,7 +375,8 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
             place.submit(make_runs, [(step.system, step.collection) for step in task], split): task for task in tasks
         }
         for future in as_completed(waiting):
-            task, number = waiting[future], number + 1
+            # A future that is kept would have Dask do its task again if the worker that has the result is lost.
+            task, number = waiting.pop(future), number + 1
             shown = ", ".join(f"{step.system} on {step.collection}" for step in task)
             notes = _made(future, shown)
             seconds_left -= sum(step.seconds for step in task)
@@ -389,7 +390,7 @@ def _made(future: Future[list[str]], shown: str) -> list[str]:
     try:
         return future.result()
     except Exception as error:  # whatever a worker raised is reported with what it was to make
-        reason = str(error) if isinstance(error, MirblabError) else f"{type(error).__name__}: {error}"
+        reason = explain_failure(error)
         raise MirblabError(
             f"{shown}: {reason}; finished runs and vectors are stored, and the same command goes on"
         ) from error
@@ -494,6 +495,5 @@ def _outcome(job: Job, future: Future[tuple[str, float]]) -> Outcome:
     try:
         problem, spent = future.result()
     except Exception as error:  # noqa: BLE001  a lost process is one notebook's failure, not the batch's
-        said = str(error) if isinstance(error, MirblabError) else f"the process ended: {error!r}"
-        return Outcome(job, "failed", 0.0, said)
+        return Outcome(job, "failed", 0.0, explain_failure(error))
     return Outcome(job, "failed" if problem else "ran" if spent else "fresh", spent, problem)

@@ -6,6 +6,7 @@ every process of a place shares.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -14,7 +15,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -96,6 +97,13 @@ def open_place(on: str = LOCAL, n_workers: int = 0, *, insecure: bool = False) -
 def default_workers() -> int:
     """Return how many notebooks run at once where nobody says so."""
     return max(2, (os.cpu_count() or 2) // 2)
+
+
+def explain_failure(error: Exception) -> str:
+    """Return why a task has no result."""
+    if isinstance(error, CancelledError):
+        return "its scheduler ended, or it was cancelled there"
+    return str(error) if isinstance(error, MirblabError) else f"the process ended: {error!r}"
 
 
 _one_task = threading.Lock()  # of a process: tasks change its environment
@@ -265,6 +273,7 @@ def _connect(address: str) -> Any:
         raise MirblabError(
             f"--on {address} needs Dask, and {error.name} is not installed; in a checkout: pip install '.[cluster]'"
         ) from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is reported by its tasks
     security = Security()
     if address.startswith("tls:") and security.get_connection_args("client").get("ssl_context") is None:
         raise MirblabError(

@@ -247,6 +247,19 @@ def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(monkeypatch: py
 
 
 @needs_dask
+def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
+    """At once, with what to do; what is stored stays."""
+    todo = [missing("bm25", "mini-qa"), missing("structure", "mini-qa")]
+    with pytest.raises(MirblabError, match="its scheduler ended, .* and the same command goes on") as failure:
+        with places.open_place(cluster.scheduler_address) as place:
+            waiting = place.submit(time.sleep, 60)
+            batch.make_runs_at(place, todo[:1], lambda _: None)
+            cluster.close()
+            batch._made(waiting, "a long run")  # type: ignore[arg-type]
+    assert "\n" not in str(failure.value)
+
+
+@needs_dask
 def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,10 +305,10 @@ def test_a_process_takes_one_task_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At random times, while runs are made: the files are those of one process, and little is begun twice."""
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import LocalCluster
 
     needed = dict.fromkeys(mini.COLLECTIONS, ["bm25", "bm25~rm3", "structure", "bm25+structure"])
-    random, log, n_killed, n_begun, n_tasks = np.random.default_rng(0), tmp_path / "log", 0, 0, 0
+    random, log, n_killed, n_tasks = np.random.default_rng(0), tmp_path / "log", 0, 0
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
     batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
     expected = stored_runs()
@@ -307,12 +320,12 @@ def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatc
             file.write(f"{wanted}\n")
         return on_worker.make_runs(wanted, split)
 
-    def kill_some(client: Any, pause: Any, stop: threading.Event) -> None:
+    def kill_some(stop: threading.Event) -> None:
         nonlocal n_killed
-        while not stop.wait(float(pause.uniform(0.1, 2.0))) and n_killed < 50:
-            pids = list(client.run(os.getpid, on_error="ignore").values())
-            with suppress(ProcessLookupError):
-                os.kill(pids[int(pause.integers(len(pids)))], signal.SIGKILL)
+        while not stop.wait(float(random.uniform(1, 8))) and n_killed < 50:
+            pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+            with suppress(ProcessLookupError, IndexError):
+                os.kill(pids[int(random.integers(2))], signal.SIGKILL)
                 n_killed += 1
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
@@ -323,8 +336,8 @@ def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatc
             shutil.rmtree(paths.cache() / "runs", ignore_errors=True)
             todo, stop = batch.find_missing(needed), threading.Event()
             n_tasks += sum(map(len, batch.split_into_tasks(todo)))
-            with Client(cluster, set_as_default=False) as client, places.open_place(cluster.scheduler_address) as place:
-                killer = threading.Thread(target=kill_some, args=(client, random, stop))
+            with places.open_place(cluster.scheduler_address) as place:
+                killer = threading.Thread(target=kill_some, args=(stop,))
                 killer.start()
                 batch.make_runs_at(place, todo, lambda _: None)
                 stop.set()

@@ -183,7 +183,7 @@ def measure(step: str, folder: Path, numbers: list[int | str]) -> dict[str, obje
             own[0] = max(own[0], *(int(line.split()[1]) // 1024 for line in lines if line.startswith("RssAnon")))
             time.sleep(0.01)
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)  # ends with the process where the step fails
     watcher.start()
     result = STEPS[step](folder, *numbers)
     seconds = round(time.perf_counter() - start, 1)

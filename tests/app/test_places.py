@@ -322,7 +322,7 @@ def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatc
 
     def kill_some(stop: threading.Event) -> None:
         nonlocal n_killed
-        while not stop.wait(float(random.uniform(1, 8))) and n_killed < 50:
+        while not stop.wait(float(random.uniform(1, 5))) and n_killed < 50:
             pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
             with suppress(ProcessLookupError, IndexError):
                 os.kill(pids[int(random.integers(2))], signal.SIGKILL)

@@ -17,8 +17,9 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 # Vectors of the bundled model, and maps, are kept from one run of the tests to the next; `pytest --cache-clear` forgets
-# them. Those that notebooks stored in the checkout are used too. Their key is the model's revision, or the settings of
-# the map, and the exact input; the tests of encoding and of maps have homes of their own.
+# them. Those that notebooks stored in the checkout are used too, by links, since they may be many. Their key is the
+# model's revision, or the settings of the map, and the exact input; the tests of encoding and of maps have homes of
+# their own.
 SHARED = ("vectors", "tokens", "projections")
 KEPT = ("*/sentence-transformers-all-MiniLM-L6-v2-*", "projections")
 
@@ -34,6 +35,10 @@ def _kept_and_shared(session: pytest.Session) -> tuple[Path, Path] | None:
     return cache.mkdir("vectors"), session.config._tmp_path_factory.getbasetemp() / "shared"
 
 
+def _links(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(folder, name).is_symlink()]
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Give the workers what earlier runs and the notebooks of this checkout encoded."""
     if folders := _kept_and_shared(session):
@@ -41,7 +46,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         shutil.copytree(kept, shared)
         stored = session.config.rootpath / "cache"
         for folder in stored.glob(KEPT[0]):
-            shutil.copytree(folder, shared / folder.relative_to(stored), dirs_exist_ok=True)
+            for path in folder.iterdir():
+                link = shared / path.relative_to(stored)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                if not link.exists():
+                    link.symlink_to(path)
 
 
 def pytest_collection_finish() -> None:
@@ -55,7 +64,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if folders := _kept_and_shared(session):
         kept, shared = folders
         for folder in (folder for pattern in KEPT for folder in shared.glob(pattern)):
-            shutil.copytree(folder, kept / folder.relative_to(shared), dirs_exist_ok=True)
+            shutil.copytree(folder, kept / folder.relative_to(shared), ignore=_links, dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="session")

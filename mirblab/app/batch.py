@@ -449,11 +449,9 @@ def _transformer_of(name: str) -> Encoder | None:
 
     A static embedding encodes hundreds of times as many texts a second, and a hosted model has its vendor's speed.
     """
-    settings = system(name).settings
-    if settings["kind"] != "dense":
-        return None
-    model = encoder(settings["encoder"], settings.get("compat", ""))
-    return model if model.entry.get("pooling", "none") != "none" else None
+    one = system(name)
+    model = _encoder_of(one) if one.settings["kind"] == "dense" else None
+    return model if model and model.entry.get("pooling", "none") != "none" else None
 
 
 def run_notebooks(

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from value_tables import value_table
 
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.agreement import compare_conclusions, order_agreement, tie_shares
 from mirblab.evaluation.significance import compare, resampled_means
 
-
-def value_table(columns: dict[str, list[float]], collection: str = "c", measure: str = "RR") -> pd.DataFrame:
-    """Return a table of values from one list per system; queries are q00, q01, ..."""
-    rows = [
-        (system, collection, measure, f"q{n:02}", float(value))
-        for system, numbers in columns.items()
-        for n, value in enumerate(numbers)
-    ]
-    return pd.DataFrame(rows, columns=["system", "collection", "measure", "query_id", "value"])
+rr_values = partial(value_table, measure="RR")
 
 
 def random_values(collection: str, seed: int, n_systems: int = 5, n_queries: int = 30) -> pd.DataFrame:
     """Return values of systems that differ little, rounded so that some means are equal."""
     numbers = np.random.default_rng(seed).random((n_systems, n_queries)).round(1)
     numbers[1] = numbers[0]
-    return value_table({f"s{n}": row.tolist() for n, row in enumerate(numbers)}, collection)
+    return rr_values({f"s{n}": row.tolist() for n, row in enumerate(numbers)}, collection)
 
 
 def test_queries_with_one_value_are_tied_also_when_it_was_rounded():
     """Two of four are, one of them at 1; each pair has a row."""
-    values = value_table({"a": [1.0, 0.3, 0.5, 0.0], "b": [1.0, 0.1 + 0.2, 0.4, 0.1], "c": [0.0, 0.0, 0.0, 0.0]})
+    values = rr_values({"a": [1.0, 0.3, 0.5, 0.0], "b": [1.0, 0.1 + 0.2, 0.4, 0.1], "c": [0.0, 0.0, 0.0, 0.0]})
     found = tie_shares(values, "RR").set_index(["system_a", "system_b"])
     assert found.loc[("a", "b"), ["tied", "perfect", "n_queries"]].tolist() == [0.5, 0.25, 4]
     assert found.tied.to_dict() == {("a", "b"): 0.5, ("a", "c"): 0.25, ("b", "c"): 0.0}
@@ -58,7 +53,7 @@ def test_a_pair_has_one_of_five_conclusions():
 
 def test_tables_of_other_pairs_are_refused():
     """The numbers of pairs are named."""
-    values = value_table({"a": [0.1, 0.2], "b": [0.2, 0.4], "c": [0.3, 0.1]})
+    values = rr_values({"a": [0.1, 0.2], "b": [0.2, 0.4], "c": [0.3, 0.1]})
     whole = compare(values, "RR", n_permutations=99, n_resamples=99)
     with pytest.raises(MirblabError, match="have 3 and 2 pairs of systems, and 2 in common"):
         compare_conclusions(whole, whole.iloc[:2])
@@ -85,7 +80,7 @@ def test_the_same_order_gives_one_and_the_opposite_order_minus_one():
     """Whatever queries are drawn; only queries that both collections have count."""
     rising = {f"s{n}": [n / 10 + 0.01 * query for query in range(6)] for n in range(4)}
     falling = {name: numbers[:4] for name, numbers in zip(rising, reversed(rising.values()), strict=True)}
-    values = pd.concat([value_table(rising), value_table(rising, "d"), value_table(falling, "e")])
+    values = pd.concat([rr_values(rising), rr_values(rising, "d"), rr_values(falling, "e")])
     found = order_agreement(values, "RR", ["c", "d", "e"], n_resamples=50)
     assert found[["tau", "low", "high"]].to_numpy().tolist() == [[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0]]
     assert found.n_queries.tolist() == [6, 4] and found.redrawn.tolist() == [1.0, 1.0]
@@ -96,7 +91,7 @@ def test_the_same_order_gives_one_and_the_opposite_order_minus_one():
 
 def test_systems_with_equal_means_have_no_order():
     """Tau is not defined then; less than two systems or common queries are refused."""
-    values = pd.concat([value_table({"a": [0.5, 0.5], "b": [0.5, 0.5]}, name) for name in "cd"])
+    values = pd.concat([rr_values({"a": [0.5, 0.5], "b": [0.5, 0.5]}, name) for name in "cd"])
     assert order_agreement(values, "RR", ["c", "d"], n_resamples=20)[["tau", "low", "high"]].isna().all(axis=None)
     with pytest.raises(MirblabError, match="found 1 systems and 2 common queries"):
         order_agreement(values[values.system == "a"], "RR", ["c", "d"])

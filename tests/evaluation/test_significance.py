@@ -6,19 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from value_tables import value_table
 
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation import significance
-
-
-def table(columns: dict[str, list[float]], collection: str = "c", measure: str = "nDCG@10") -> pd.DataFrame:
-    """Return a values table from one list of values per system; queries are q00, q01, ..."""
-    rows = [
-        (system, collection, measure, f"q{n:02}", float(value))
-        for system, numbers in columns.items()
-        for n, value in enumerate(numbers)
-    ]
-    return pd.DataFrame(rows, columns=["system", "collection", "measure", "query_id", "value"])
 
 
 def random_table(n_queries: int, n_systems: int, seed: int = 0, collection: str = "c") -> pd.DataFrame:
@@ -26,12 +17,12 @@ def random_table(n_queries: int, n_systems: int, seed: int = 0, collection: str 
     generator = np.random.default_rng(seed)
     base = generator.beta(0.7, 0.7, size=(n_queries, 1))
     numbers = np.clip(base + generator.normal(0, 0.2, (n_queries, n_systems)), 0, 1).round(2)
-    return table({f"s{n}": numbers[:, n].tolist() for n in range(n_systems)}, collection)
+    return value_table({f"s{n}": numbers[:, n].tolist() for n in range(n_systems)}, collection)
 
 
 def test_wide_sorts_queries_and_keeps_the_order_of_systems() -> None:
     """Rows in any order give the same matrix; categorical ids become strings."""
-    values = table({"b": [0.1, 0.2], "a": [0.3, 0.4]})
+    values = value_table({"b": [0.1, 0.2], "a": [0.3, 0.4]})
     shuffled = values.iloc[[1, 0, 3, 2]].astype({"query_id": "category", "system": "category"})
     matrix = significance.value_matrix(shuffled, "nDCG@10")
     assert matrix.columns.tolist() == ["b", "a"]
@@ -41,7 +32,7 @@ def test_wide_sorts_queries_and_keeps_the_order_of_systems() -> None:
 
 def test_wide_names_the_system_that_lacks_a_query() -> None:
     """Missing, repeated and infinite values are errors that name system and query."""
-    values = table({"a": [0.1, 0.2], "b": [0.3, 0.4]})
+    values = value_table({"a": [0.1, 0.2], "b": [0.3, 0.4]})
     with pytest.raises(MirblabError, match="b has no finite value of nDCG@10 for query q01"):
         significance.value_matrix(values.iloc[:3], "nDCG@10")
     with pytest.raises(MirblabError, match="a has two values of nDCG@10 for query q00"):
@@ -68,7 +59,7 @@ def test_t_test_agrees_with_scipy_on_all_pairs() -> None:
 
 def test_t_test_at_its_edges() -> None:
     """Identical systems give 1, a constant difference almost 0, one query nothing."""
-    values = table({"a": [0.5, 0.25, 0.75], "b": [0.5, 0.25, 0.75], "c": [0.25, 0.0, 0.5]})
+    values = value_table({"a": [0.5, 0.25, 0.75], "b": [0.5, 0.25, 0.75], "c": [0.25, 0.0, 0.5]})
     tested = significance.t_test(values, "nDCG@10", [("a", "b"), ("a", "c")])
     assert tested.p.tolist() == [1.0, 0.0]
     assert tested.t.tolist() == [0.0, np.inf]
@@ -90,7 +81,7 @@ def test_permutation_agrees_with_scipy_within_monte_carlo_error() -> None:
 
 def test_permutation_agrees_with_counting_all_sign_patterns() -> None:
     """With ten queries all 1,024 patterns can be counted; ties that only float rounding separates are hits."""
-    values = table({"a": [0.3, 0.1, 0.6, 0.7, 0.2, 0.9, 0.4, 0.3, 0.8, 0.1], "b": [0.1, 0.2, 0.3, 0.6, 0.3] * 2})
+    values = value_table({"a": [0.3, 0.1, 0.6, 0.7, 0.2, 0.9, 0.4, 0.3, 0.8, 0.1], "b": [0.1, 0.2, 0.3, 0.6, 0.3] * 2})
     differences = np.rint(10 * np.diff(significance.value_matrix(values, "nDCG@10").to_numpy())[:, 0]).astype(int)
     signs = 1 - 2 * ((np.arange(1024)[:, None] >> np.arange(10)) & 1)
     exact = (np.abs(signs @ differences) >= abs(differences.sum())).mean()
@@ -100,13 +91,13 @@ def test_permutation_agrees_with_counting_all_sign_patterns() -> None:
 
 def test_ties_up_to_rounding_are_hits() -> None:
     """0.1 + 0.2 and 0.3 differ in the last bit; every pattern is as extreme as the observed one or not, never lost."""
-    values = table({"a": [0.1 + 0.2, 0.3], "b": [0.0, 0.0]})
+    values = value_table({"a": [0.1 + 0.2, 0.3], "b": [0.0, 0.0]})
     assert significance.permutation_test(values, "nDCG@10", n_permutations=20_000).p[0] == pytest.approx(0.5, abs=0.02)
 
 
 def test_p_is_never_zero_and_one_for_identical_systems() -> None:
     """The smallest p is 1 / (1 + permutations); equal systems and a single query give exactly 1."""
-    values = table({"a": [1.0] * 60, "b": [0.0] * 60, "same": [1.0] * 60})
+    values = value_table({"a": [1.0] * 60, "b": [0.0] * 60, "same": [1.0] * 60})
     p = significance.permutation_test(values, "nDCG@10", n_permutations=999).set_index(["system_a", "system_b"]).p
     assert p["a", "b"] == 1 / 1000
     assert p["a", "same"] == 1.0
@@ -138,7 +129,7 @@ def test_p_is_uniform_under_the_null() -> None:
     """200 pairs of systems without a difference: a Kolmogorov-Smirnov test finds nothing, 5 % lie under 0.05."""
     generator = np.random.default_rng(11)
     parts = [
-        table({"a": generator.random(40).tolist(), "b": generator.random(40).tolist()}, collection=f"c{n}")
+        value_table({"a": generator.random(40).tolist(), "b": generator.random(40).tolist()}, collection=f"c{n}")
         for n in range(200)
     ]
     p = significance.permutation_test(pd.concat(parts), "nDCG@10", n_permutations=499).p
@@ -148,7 +139,7 @@ def test_p_is_uniform_under_the_null() -> None:
 
 def test_pairs_against_a_baseline() -> None:
     """The baseline is always system_b, so a positive difference is a gain; unknown systems are named."""
-    values = table({"base": [0.0, 0.5], "new": [1.0, 0.5]})
+    values = value_table({"base": [0.0, 0.5], "new": [1.0, 0.5]})
     tested = significance.t_test(values, "nDCG@10", baseline="base")
     assert tested[["system_a", "system_b", "difference"]].values.tolist() == [["new", "base", 0.5]]
     with pytest.raises(MirblabError, match="no system 'bse'; did you mean 'base'. Known: base, new"):
@@ -167,7 +158,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
 
 def test_bootstrap_is_paired() -> None:
     """Two systems that differ by a constant have a difference without width, wide as their own intervals are."""
-    values = table({"a": [0.0, 0.25, 0.75, 0.5], "b": [0.25, 0.5, 1.0, 0.75]})
+    values = value_table({"a": [0.0, 0.25, 0.75, 0.5], "b": [0.25, 0.5, 1.0, 0.75]})
     difference = significance.difference_intervals(values, "nDCG@10", n_resamples=500).iloc[0]
     assert difference[["difference", "low", "high"]].tolist() == pytest.approx([-0.25] * 3, abs=1e-12)
     own = significance.bootstrap_intervals(values, n_resamples=500)
@@ -239,7 +230,7 @@ def test_effect_sizes_agree_with_scipy() -> None:
 
 def test_effect_sizes_without_spread() -> None:
     """Equal systems have 0, a constant difference ±inf, one query NaN; few queries give no NaN and no warning."""
-    same = table({"a": [0.5, 0.75, 0.25], "b": [0.5, 0.75, 0.25], "c": [0.25, 0.5, 0.0], "d": [0.5, 0.0, 0.0]})
+    same = value_table({"a": [0.5, 0.75, 0.25], "b": [0.5, 0.75, 0.25], "c": [0.25, 0.5, 0.0], "d": [0.5, 0.0, 0.0]})
     found = significance.effect_sizes(same, "nDCG@10", baseline="a", n_resamples=500)
     assert found[["effect", "low", "high"]].to_numpy()[:2].tolist() == [[0, 0, 0], [-np.inf] * 3]
     assert np.isfinite(found[["effect", "low", "high"]].to_numpy()[2]).all()
@@ -259,7 +250,7 @@ def test_the_number_of_queries_that_a_next_study_needs(effect: float, power: flo
     """As statsmodels has it, and with so many random queries the t-test rejects about as often."""
     spread = np.random.default_rng(0).normal(size=50)
     differences = effect + (spread - spread.mean()) / spread.std(ddof=1)
-    values = table({"a": differences.tolist(), "b": [0.0] * 50})
+    values = value_table({"a": differences.tolist(), "b": [0.0] * 50})
     found = significance.queries_needed(values, "nDCG@10", power=power, alpha=alpha).iloc[0]
     assert found.effect == pytest.approx(effect) and found.n_needed == POWER[effect, power, alpha]
     if found.n_needed < 2000:
@@ -267,7 +258,7 @@ def test_the_number_of_queries_that_a_next_study_needs(effect: float, power: flo
         found_by = [(stats.ttest_1samp(part, 0, axis=1).pvalue <= alpha).mean() for part in (drawn, drawn[:, 1:])]
         assert found_by[0] > power - 0.02 and found_by[1] < power + 0.02
     again = effect * 10 + (spread - spread.mean()) / spread.std(ddof=1)
-    other = significance.queries_needed(table({"a": again.tolist(), "b": [0.0] * 50}), "nDCG@10").detectable[0]
+    other = significance.queries_needed(value_table({"a": again.tolist(), "b": [0.0] * 50}), "nDCG@10").detectable[0]
     assert other == pytest.approx(0.404183, abs=1e-5)  # statsmodels: the effect that 50 pairs find
 
 
@@ -418,16 +409,16 @@ def test_imported_means_are_left_out_and_nothing_fails() -> None:
 def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     """One collection: the difference and p; several: how often it is significant; equal means are called equal."""
     far = {"x": [0.9, 0.8, 0.7, 0.9, 0.8, 0.9, 0.7, 0.8], "y": [0.1, 0.2, 0.1, 0.0, 0.2, 0.1, 0.3, 0.2]}
-    one = significance.compare(table(far), "nDCG@10", baseline="x")
+    one = significance.compare(value_table(far), "nDCG@10", baseline="x")
     assert significance.describe_comparison(one) == [
         f"y has a lower nDCG@10 than x, by 0.663 on average; the difference is significant (p = {one.p_holm[0]:.3f})."
     ]
     near = {"x": far["x"], "y": [0.7, *far["x"][1:]]}
-    unclear = significance.compare(table(near), "nDCG@10", baseline="x")
+    unclear = significance.compare(value_table(near), "nDCG@10", baseline="x")
     assert significance.describe_comparison(unclear) == [
         "y has a lower nDCG@10 than x, by 0.025 on average; the difference is not significant (p = 1.000)."
     ]
-    same = significance.compare(table({"x": far["x"], "y": far["x"]}), "nDCG@10", baseline="x")
+    same = significance.compare(value_table({"x": far["x"], "y": far["x"]}), "nDCG@10", baseline="x")
     assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average."]
     tiny = significance.describe_comparison(unclear.assign(difference=-0.0004))
     assert tiny == [
@@ -438,5 +429,5 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
         "y has a significantly higher nDCG@10 than x on none of 3 collections, and a significantly lower one on 1."
     ]
     assert significance.describe_comparison(one[:0]) == []
-    plain = significance.compare(table(far), "nDCG@10", baseline="x", correction=None)
+    plain = significance.compare(value_table(far), "nDCG@10", baseline="x", correction=None)
     assert significance.describe_comparison(plain)[0].endswith(f"(p = {plain.p[0]:.3f} without correction).")

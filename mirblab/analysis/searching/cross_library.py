@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -29,16 +30,13 @@ def compare_readings(judged: pd.DataFrame, *, n_resamples: int = 1000, seed: int
     (True, 'all')
     """
     check_positive(n_resamples=n_resamples)
-
-    def kappa(rows: pd.DataFrame) -> float:
-        return cohen_kappa(rows["first"].tolist(), rows["second"].tolist())
-
     table = []
     for libraries, rows in _parts(judged):
+        kappa = partial(_kappa, rows["first"].to_numpy(), rows["second"].to_numpy())
         low, high = _interval(rows, kappa, n_resamples, seed)
         same = float((rows["first"] == rows["second"]).mean())
         alpha = krippendorff_alpha(rows[["first", "second"]])
-        table.append((*libraries, _n_queries(rows), len(rows), same, kappa(rows), low, high, alpha))
+        table.append((*libraries, _n_queries(rows), len(rows), same, kappa(slice(None)), low, high, alpha))
     columns = [*LIBRARIES, "n_queries", "pairs", "same", "kappa", "low", "high", "alpha"]
     return pd.DataFrame(table, columns=columns)
 
@@ -66,9 +64,8 @@ def estimate_missed(
     table = []
     for libraries, rows in _parts(judged):
         relevant = rows[["first", "second"]].min(axis=1) >= relevant_from
-        weights = (relevant / rows.share).rename("weight")
-        weighted = rows.assign(weight=weights)
-        low, high = _interval(weighted, lambda drawn: float(drawn.weight.sum()), n_resamples, seed)
+        weights = relevant / rows.share
+        low, high = _interval(rows, partial(_total, weights.to_numpy()), n_resamples, seed)
         found = (_n_queries(rows), len(rows), int(relevant.sum()), float(weights.sum()), low, high)
         table.append((*libraries, *found, _population(rows.found_by, weights)))
     columns = [*LIBRARIES, "n_queries", "pairs", "relevant", "pooled", "low", "high", "beyond"]
@@ -87,14 +84,22 @@ def _n_queries(rows: pd.DataFrame) -> int:
     return len(rows[[*LIBRARIES, "query_id"]].drop_duplicates())
 
 
+def _kappa(first: np.ndarray, second: np.ndarray, places: np.ndarray | slice) -> float:
+    return cohen_kappa(first[places].tolist(), second[places].tolist())
+
+
+def _total(weights: np.ndarray, places: np.ndarray) -> float:
+    return float(weights[places].sum())
+
+
 def _interval(
-    rows: pd.DataFrame, statistic: Callable[[pd.DataFrame], float], n_resamples: int, seed: int
+    rows: pd.DataFrame, statistic: Callable[[np.ndarray], float], n_resamples: int, seed: int
 ) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of a statistic of the rows; their queries are drawn."""
+    """Return the 95 % percentile bootstrap interval of a statistic of the rows' positions; their queries are drawn."""
     members = list(rows.groupby([*LIBRARIES, "query_id"], sort=True).indices.values())
     generator = np.random.default_rng(seed)
     values = [
-        statistic(rows.iloc[np.concatenate([members[number] for number in drawn])])
+        statistic(np.concatenate([members[number] for number in drawn]))
         for drawn in generator.integers(len(members), size=(n_resamples, len(members)))
     ]
     if np.isnan(values).all():

@@ -1,5 +1,7 @@
 from . import analysis as analysis
+from . import data as data
 from . import display as display
+from . import encoders as encoders
 from . import evaluation as evaluation
 from . import formula as formula
 from . import lessons as lessons

@@ -110,4 +110,9 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 def test_the_front_door_is_small() -> None:
     """The rest stands one level down, in the package where one would look."""
-    assert len(mirblab.__all__) <= 36
+    assert len(mirblab.__all__) <= 38
+
+
+def test_every_public_package_is_reached_from_lab() -> None:
+    """`lab.encoders` is there after `import mirblab as lab`, whatever else was imported."""
+    assert {name.split(".")[1] for name in PACKAGES[1:]} <= {*mirblab.__all__}

@@ -28,7 +28,8 @@ def query_features(collection: Collection) -> pd.DataFrame:
     Columns: collection, query_id, words (separated by blanks), formulas (between delimiters, or the whole text where a
     collection's texts are formulas), formula_share (of the characters, 0 to 1), relevant (documents judged so), overlap
     (share of the query's words of two letters or more that its best judged document has, 0 to 1; NaN without one),
-    language, field (the first tag).
+    language (that of most queries where it is a proof assistant's, otherwise by signs in the query), field (the first
+    tag).
 
     >>> from mirblab.sources.catalogue import load
     >>> query_features(load("mini-hol")).language.value_counts().idxmax()
@@ -43,7 +44,7 @@ def query_features(collection: Collection) -> pd.DataFrame:
         is_formula = reader.is_bare and reader.formulas(text) == [text]
         parts = [text] if reader.language else ["", text, ""] if is_formula else split_at_formulas(text)
         n_prose = sum(map(len, parts[::2]))
-        language_name = "bare LaTeX" if is_formula else language(text)
+        language_name = reader.language or ("bare LaTeX" if is_formula else language(text))
         overlap = _overlap(text, collection.document(best[query_id])) if query_id in best else np.nan
         field = query_tags[0] if query_tags else ""
         share = 1 - n_prose / max(len(text), 1)

@@ -24,7 +24,7 @@ from mirblab.data import beir as on_disk
 from mirblab.data import digests
 from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, Rule, TagRule, tag_matrix
-from mirblab.data.oddities import TextOddities, has_entity
+from mirblab.data.oddities import TextOddities, has_entity, has_private_sign
 from mirblab.data.parts import DocumentTexts, PartsColumn, parts_of, text_batches, text_bytes
 
 DATASET_PARTS = ("docs_iter", "queries_iter", "qrels_iter")  # methods of a dataset of ir_datasets
@@ -399,6 +399,8 @@ def count_oddities(
         "documents that repeat another's text": of_documents["documents that repeat another's text"],
         "queries that repeat another's text": len(query_texts) - len(set(query_texts)),
         "texts with HTML entities": of_documents["texts with HTML entities"] + sum(map(has_entity, query_texts)),
+        "texts with signs of a private font": of_documents.get("texts with signs of a private font", 0)
+        + sum(map(has_private_sign, query_texts)),
         "queries without a relevant document": len(queries) - relevant,
         "queries that are documents of the same id": int((doc_ids.get_indexer(pd.Index(queries.query_id)) >= 0).sum()),
     }

@@ -45,6 +45,15 @@ def test_the_bundled_collections_are_what_they_are(collection: str, name: str):
     assert (found == name).mean() > 0.9
 
 
+def test_a_formal_collection_has_one_language(make_folder):
+    """Some statements of Metamath have signs of HOL alone, and one of Rocq has none: most texts decide."""
+    texts = [f"|- ( A. x x = y{i} -> x e. B ) => |- ph" for i in range(30)] + ["|- A = B", "|- &1 e. NN"]
+    queries = [{"_id": f"q{i}", "text": text} for i, text in enumerate(texts)]
+    judged = "".join(f"q{i}\td\t1\n" for i in range(len(texts)))
+    found = query_features(load_folder(make_folder([{"_id": "d", "text": "|- ( ph -> ph )"}], queries, judged)))
+    assert found.language.tolist() == ["Metamath"] * 32
+
+
 def test_features_by_hand(make_folder):
     """Words, formulas, their share, and the overlap with the best judged document."""
     corpus = [{"_id": "d1", "text": "Every compact space is closed."}, {"_id": "d2", "text": "nothing"}]

@@ -189,6 +189,16 @@ def test_what_is_odd_is_counted_and_not_altered(make_folder):
     assert found.texts[1] == "a &lt; b"
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [(r"\mathrm{u60233} (r)", 1), ("a \ue14b b", 1), (r"x_{u123} \mathrm{u50000}", 0), ("∀x é", 0), (r"u60233", 0)],
+)
+def test_signs_of_a_private_font_are_counted(make_folder, text: str, count: int):
+    """Their numbers, as LaTeXML writes them, lie in Unicode's private use area."""
+    found = load_folder(make_folder([{"_id": "d1", "text": text}], qrels="q1\td1\t1\n"))
+    assert found.oddities.get("texts with signs of a private font", 0) == count
+
+
 def test_unicode_ids_and_a_byte_order_mark_are_read(make_folder):
     """A mark at the start of a file belongs to no line."""
     text = "\ufeff" + json.dumps({"_id": "Zermelo–Fraenkel:1", "text": "∀x"}, ensure_ascii=False) + "\n"

@@ -235,12 +235,13 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
+_LINE_END = re.compile(r"(?<!\\)%(?=[ \t]*\n)")  # hides the end of a line from TeX
 SENTINELS = ("", "", "", "")  # so that three tokens ahead can be read at the end, too
 
 
 def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
     """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each."""
-    tokens = TOKEN.findall(latex)
+    tokens = TOKEN.findall(_LINE_END.sub(" ", latex) if "%" in latex else latex)
     ends = list(accumulate(map(len, tokens)))
     spans = list(zip([0, *ends], ends, strict=False))
     if any(map(str.isspace, tokens)):

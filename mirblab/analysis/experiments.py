@@ -164,12 +164,15 @@ class Experiment:
         return sorted(path for path in folder.iterdir() if path.is_file())
 
     def _add_intervals(self, shown: Table, intervals: pd.DataFrame, by: str) -> None:
-        ends = zip(100 * intervals.low, 100 * intervals.high, strict=True)
-        texts = intervals.assign(text=[format_interval(low, high, f".{shown.digits}f") for low, high in ends])
-        beside = texts.pivot(index="system", columns=by, values="text").reindex(shown.frame.index)
+        low, high = 100 * intervals.low, 100 * intervals.high
+        texts = [format_interval(*ends, f".{shown.digits}f") for ends in zip(low, high, strict=True)]
+        written = intervals.assign(low=low, high=high, beside=texts)
         judged = [name for name in shown.frame if isinstance(name, tuple) and name[0].startswith("Judged")]
-        parts = {name: "" if name in judged else beside.get(column_name(name), "") for name in shown.frame}
-        shown.beside = pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns).fillna("")
+        for what in ("low", "high", "beside"):
+            found = written.pivot(index="system", columns=by, values=what).reindex(shown.frame.index)
+            parts = {name: np.nan if name in judged else found.get(column_name(name), np.nan) for name in shown.frame}
+            shown.extra[what] = pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns)
+        shown.beside = shown.extra.pop("beside").fillna("")
         shown.notes.append(f"In brackets: {self.level} bootstrap interval of the mean over resampled queries.")
 
     def _measure(self, name: str) -> str:

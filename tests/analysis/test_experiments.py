@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import ir_measures
@@ -43,6 +44,10 @@ def test_table_has_means_intervals_and_marks(result):
     low, high = 100 * intervals.loc[("mini-qa", "bm25"), ["low", "high"]]
     assert shown.beside.loc["bm25", column] == f"[{low:.2f}, {high:.2f}]"
     assert shown.beside.loc["bm25", shown.frame.columns[-1]] == ""  # an average has no interval
+    written = pd.read_csv(io.StringIO(shown.to_csv()), index_col=0)  # what is printed is in the CSV
+    assert written.loc["bm25", [f"{': '.join(column)}: {end}" for end in ("low", "high")]].tolist() == pytest.approx(
+        [low, high], abs=1e-9
+    )
     significant = compare(values, "nDCG@10", baseline="bm25").set_index("collection").significant
     assert (shown.signs.loc["bm25-mirb", column] != "") == significant["mini-qa"]
 

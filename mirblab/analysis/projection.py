@@ -19,7 +19,7 @@ import pandas as pd
 
 from mirblab.analysis import query_clusters
 from mirblab.core import atomic_files, paths, stored_files, text_files
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, MissingFileError, unknown
 from mirblab.display import figures
 from mirblab.display.plots import maps
 from mirblab.evaluation.significance import bootstrap_intervals
@@ -474,7 +474,7 @@ def _check_version(provenance: dict[str, Any]) -> None:
 
 def _read_map_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
-        raise FileNotFoundError(f"no coordinates at {path}; a map is redrawn from the CSV file that was saved with it")
+        raise MissingFileError(f"no coordinates at {path}; a map is redrawn from the CSV file that was saved with it")
     with open(path, encoding="utf-8") as file:
         has_index = file.read(1) == ","  # a table that was a part of another has a first column without a name
     # pandas writes and reads every digit of a number; a statement called "NA" has to stay one.
@@ -492,7 +492,7 @@ def _read_map_table(path: Path) -> pd.DataFrame:
 
 def _read_record(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"no {path.name} beside the coordinates in {path.parent}; copy it there too: it holds name and caption"
         )
     record = text_files.read_json(path)

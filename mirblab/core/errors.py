@@ -37,6 +37,10 @@ class StorageError(MirblabError):
         return str(self.args[0])
 
 
+class MissingFileError(MirblabError, FileNotFoundError):
+    """A file or folder that is not there; the message says what is there, or what makes it."""
+
+
 def _is_cell(file: str) -> bool:
     """Return whether code comes from a cell: ipykernel names a file for each, IPython gives each a name in <>."""
     return "ipykernel_" in file or file.startswith("<ipython-input")

@@ -11,7 +11,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 _DEVICE_NAMES = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\s*")  # what Windows calls its devices
@@ -56,7 +56,7 @@ def bundled_path(*parts: str) -> Path:
     for root in (checkout_root(), _PACKAGE_FOLDER / "bundled"):
         if root is not None and (path := root.joinpath(*parts)).exists():
             return path
-    raise FileNotFoundError(f"this installation lacks {'/'.join(parts)}; reinstall mirblab")
+    raise MissingFileError(f"this installation lacks {'/'.join(parts)}; reinstall mirblab")
 
 
 @lru_cache(maxsize=1)

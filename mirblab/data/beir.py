@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import atomic_files, ids
-from mirblab.core.errors import MirblabError, suggest
+from mirblab.core.errors import MirblabError, MissingFileError, suggest
 from mirblab.core.text_files import LineProblems, find_file, open_unpacked, read_lines, read_records
 from mirblab.data import parts
 from mirblab.data.parts import Document
@@ -32,7 +32,7 @@ def read_texts(folder: Path, stem: str) -> pd.DataFrame:
     """
     path = find_texts(folder, stem)
     if path is None:
-        raise FileNotFoundError(_missing_file_message(folder, stem))
+        raise MissingFileError(_missing_file_message(folder, stem))
     if path.name == parts.MANIFEST:
         return parts.read_parts(path.parent)
     problems, tables, key = LineProblems(path), [], "doc_id" if stem == "corpus" else "query_id"
@@ -68,7 +68,7 @@ def read_rows(folder: Path, stem: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of corpus or queries as BEIR has them, each with all of its fields; broken lines are left out."""
     path = find_texts(folder, stem)
     if path is None:
-        raise FileNotFoundError(_missing_file_message(folder, stem))
+        raise MissingFileError(_missing_file_message(folder, stem))
     if path.name != parts.MANIFEST:
         for _, record in read_records(path, LineProblems(path)):
             yield record
@@ -98,7 +98,7 @@ def convert_corpus(folder: Path, target: Path, *, to_parts: bool = True) -> None
         return
     path = find_texts(folder, "corpus")
     if path is None:
-        raise FileNotFoundError(_missing_file_message(folder, "corpus"))
+        raise MissingFileError(_missing_file_message(folder, "corpus"))
     if path.name == parts.MANIFEST:
         write_parts(target / parts.FOLDER, parts.read_documents(path.parent))
         return
@@ -159,7 +159,7 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Index, doc_ids: pd.Index)
         splits = split_names(folder)
         form = "found no qrels/*.tsv; its lines are a query's id, a document's id and a grade, between tabs"
         hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else form
-        raise FileNotFoundError(f"no {path}; {hint}")
+        raise MissingFileError(f"no {path}; {hint}")
     problems = LineProblems(path)
     judged: dict[tuple[str, str], int] = {}
     order = [0, 1, 2]  # of query, document and score
@@ -353,6 +353,7 @@ def _ids_of_list(names: object, key: str) -> list[str]:
 
 def _missing_file_message(folder: Path, stem: str) -> str:
     if not folder.is_dir():
-        return f"no folder {folder}"
+        beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        return f"no folder {folder}{suggest(folder.name, [path.name for path in beside if path.is_dir()])}"
     names = ", ".join(sorted(path.name for path in folder.iterdir())[:12])
     return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {names or 'nothing'}"

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import atomic_files, ids, paths, registry, stored_files, text_files
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, MissingFileError, check_known, unknown
 from mirblab.data.beir import find_texts, read_rows
 from mirblab.data.collection import Collection
 from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
@@ -123,7 +123,7 @@ def import_results(
     """
     source = paths.expand_home(path)
     if not source.exists():
-        raise FileNotFoundError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
+        raise MissingFileError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
     kind = "run" if source.suffix.lower() == ".tsv" and source.is_file() and is_submission(source) else kind
     if kind == "run":

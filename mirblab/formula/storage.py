@@ -14,7 +14,7 @@ import numpy as np
 import xxhash
 
 from mirblab.core import atomic_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.formula.tokens import count_tokens, formula_tokens, layout_trees
 from mirblab.formula.tree import Tree
 
@@ -165,7 +165,7 @@ def read_generation(folder: Path) -> Generation:
     number = last_generation(folder)
     if number == 0:
         what = "is empty or holds something else" if folder.is_dir() else "does not exist"
-        raise FileNotFoundError(f"no structure index at {folder}: the folder {what}; build one with Index.build")
+        raise MissingFileError(f"no structure index at {folder}: the folder {what}; build one with Index.build")
     home = folder / _folder_name(number)
     manifest = _read_manifest(home / _MANIFEST)
     for name, expected in manifest["files"].items():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import atomic_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.text_files import read_json
 from mirblab.sources import hub
 from mirblab.sources.mathlib_informal import FORMAL, INFORMAL, declaration_name, first_text
@@ -150,7 +150,7 @@ def _read_leansearch(release: Release) -> dict[str, BenchmarkRows]:
             made[name].corpus = docs
             made[name].left_out["declarations that repeat a name (kept, with a number)"] += repeated
     if not made:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"no MathlibQR.json or MathlibMPR.json in {release.origin.folder}; found {release.shown()}"
         )
     return made
@@ -204,7 +204,7 @@ def _read_bright(release: Release) -> dict[str, BenchmarkRows]:
 
 
 def _none_of_bright(release: Release) -> dict[str, BenchmarkRows]:
-    raise FileNotFoundError(f"no documents/aops-*.parquet in {release.origin.folder}; found {release.shown()}")
+    raise MissingFileError(f"no documents/aops-*.parquet in {release.origin.folder}; found {release.shown()}")
 
 
 def _read_task(release: Release, task: str) -> BenchmarkRows:

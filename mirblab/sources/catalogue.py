@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from mirblab.core import atomic_files, paths, registry
-from mirblab.core.errors import MirblabError, check_known, suggest, unknown
+from mirblab.core.errors import MirblabError, MissingFileError, check_known, suggest, unknown
 from mirblab.core.terminal import say
 from mirblab.core.text_files import find_file
 from mirblab.data import beir, digests, parts
@@ -282,7 +282,7 @@ def convert(name_or_folder: str | Path, out: str | Path = "", *, to: str = "part
     target = paths.expand_home(out) if str(out) else source
     path = beir.find_texts(source, "corpus")
     if path is None:
-        raise FileNotFoundError(f"{source} is no collection: it has no corpus")
+        raise MissingFileError(f"{source} is no collection: it has no corpus")
     is_same = (path.name == parts.MANIFEST) == (to == "parts")
     if str(out) and target.exists():
         raise MirblabError(f"{target} exists; name a new folder, or remove it")

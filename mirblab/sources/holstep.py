@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mirblab.core.errors import check_known
+from mirblab.core.errors import MissingFileError, check_known
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder
@@ -37,7 +37,7 @@ def build(origin: str | Path | None, out: Path, *, names: bool = False, corpus: 
     ):
         files = {split: release.matching(rf"{split}/\d+") for split in SPLITS}
         if not files["test"]:
-            raise FileNotFoundError(
+            raise MissingFileError(
                 f"no test/00001 or the like in {release.origin.folder}; found {release.shown()}; "
                 "give the folder above test"
             )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import atomic_files
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, MissingFileError, check_known, unknown
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
@@ -210,7 +210,7 @@ def find_view_files(release: Release) -> list[Path]:
     for pattern in (r"[^/]*\.jsonl(?:\.gz)?", r"[^/]*\.parquet"):
         if files := release.matching(pattern):
             return files
-    raise FileNotFoundError(
+    raise MissingFileError(
         f"no {' or '.join(FORMS)} file in {release.origin.folder}; found {release.shown()}; "
         "give the folder that holds one"
     )

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, replace_folders
@@ -60,7 +60,7 @@ def find_pair_files(release: Release) -> list[Path]:
         files = release.matching(pattern)
         if kept := [path for path in files if "raw_data" not in path.relative_to(release.origin.folder).parts]:
             return kept
-    raise FileNotFoundError(
+    raise MissingFileError(
         f"no full_dataset.json, .jsonl or .parquet file; found {release.shown()}; give the folder that holds one"
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import text_files
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, MissingFileError, check_known
 from mirblab.core.terminal import say
 from mirblab.sources.shared import builder
 from mirblab.sources.shared import release as releases
@@ -147,7 +147,7 @@ def _files(release: Release) -> dict[str, Path]:
     names = {stem: f"naturalproofs_{stem}.json" for stem in SUBSETS}
     present = [stem for stem, name in names.items() if release.matching(re.escape(name))]
     if not present:
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"no naturalproofs_*.json of {', '.join(SUBSETS)}; found {release.shown()}; give the folder that holds them"
         )
     if missing := [name for stem, name in names.items() if stem not in present]:

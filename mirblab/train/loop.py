@@ -18,7 +18,7 @@ import pandas as pd
 import xxhash
 
 from mirblab.core import atomic_files, stored_files, text_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.processes import defer_interrupt
 from mirblab.core.terminal import progress
 from mirblab.encoders.encoding import Encoder, n_threads
@@ -405,7 +405,7 @@ class Journal:
 def read_log(folder: Path) -> pd.DataFrame:
     """Return the log in *folder* as a table with a row per line."""
     if not (folder / LOG_FILE).is_file():
-        raise FileNotFoundError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
+        raise MissingFileError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
     return pd.DataFrame(_log_lines(folder / LOG_FILE))
 
 

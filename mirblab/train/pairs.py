@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import atomic_files, ids, paths
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, MissingFileError, check_known
 from mirblab.core.terminal import progress, say
 from mirblab.core.text_files import LineProblems, read_records
 from mirblab.data.near_duplicates import find_repeats
@@ -309,7 +309,7 @@ def read_rephrasings(path: str | Path) -> pd.DataFrame:
     """Return the table that `save_rephrasings` wrote; FileNotFoundError, or MirblabError for an invalid file."""
     path = paths.expand_home(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no rephrasings at {path}; run: mirblab rephrase")
+        raise MissingFileError(f"no rephrasings at {path}; run: mirblab rephrase")
     rephrasings = _read_parquet(path) if path.suffix == ".parquet" else _read_lines(path)
     absent = [name for name in REPHRASING_COLUMNS if name not in rephrasings]
     if absent:
@@ -372,7 +372,7 @@ def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -
 def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     path = paths.expand_home(recipe.hard)
     if not path.is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
         )
     row_of_id, problems = {name: place for place, name in enumerate(ids)}, LineProblems(path)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.data.collection import Card, load_folder
 from mirblab.evaluation import measures
 from mirblab.sources import catalogue
@@ -167,6 +167,14 @@ def test_a_missing_split_lists_what_is_there(make_folder):
     """The message suggests the nearest split."""
     with pytest.raises(FileNotFoundError, match=r"found the splits test; did you mean 'test'\?"):
         load_folder(make_folder(), split="tests")
+
+
+def test_a_misspelt_folder_is_answered_with_the_nearest(make_folder):
+    """As an error of mirblab, which a notebook shows without the library's frames."""
+    folder = make_folder()
+    with pytest.raises(MissingFileError, match=f"no folder .*; did you mean '{folder.name}'") as error:
+        load_folder(folder.with_name(folder.name[:-1]))
+    assert "beir.py" not in "".join(error.value._render_traceback_())
 
 
 def test_only_the_queries_of_the_split_are_there(make_folder):

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from mirblab.core import network, paths, text_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 _URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
@@ -56,7 +56,7 @@ class Release:
         if len(paths) > 1:
             raise MirblabError(f"{self.origin.folder} has {' and '.join(map(str, paths))}; keep one {what}")
         if not paths:
-            raise FileNotFoundError(f"no {what} in {self.origin.folder}; found {self.shown()}")
+            raise MissingFileError(f"no {what} in {self.origin.folder}; found {self.shown()}")
         return paths[0]
 
     def shown(self) -> str:
@@ -102,7 +102,7 @@ def split_origin(origin: str | Path) -> tuple[Path, ...]:
     given = [paths.expand_home(part) for part in str(origin).split(os.pathsep) if part]
     for path in given or [whole]:
         if not path.exists():
-            raise FileNotFoundError(f"no {path}; give a folder, or several joined by '{os.pathsep}'")
+            raise MissingFileError(f"no {path}; give a folder, or several joined by '{os.pathsep}'")
     return tuple(given)
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 from mirblab.core import paths, text_files
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.terminal import ProgressBar, progress
 
 _BLOCK = 2**20
@@ -139,7 +139,7 @@ def find_dump(origin: str | Path, stems: tuple[str, ...]) -> DumpFiles:
     elif path.exists():
         raise MirblabError(f"{path} is neither a .7z archive nor a folder of a Stack Exchange dump; give one of these")
     else:
-        raise FileNotFoundError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
+        raise MissingFileError(f"no {path}; give a .7z archive of a Stack Exchange dump, or the folder it unpacks to")
     return DumpFiles(path, {stem: _file_of(stem, names, path) for stem in stems})
 
 
@@ -384,5 +384,5 @@ def _file_of(stem: str, names: list[str], path: Path) -> str:
         raise MirblabError(f"{path} has {' and '.join(matches)}; keep one of them")
     if not matches:
         shown = ", ".join(names[:8]) or "nothing"
-        raise FileNotFoundError(f"no {stem}.xml or {stem}.xml.gz in {path}; found {shown}; is it a site's whole dump?")
+        raise MissingFileError(f"no {stem}.xml or {stem}.xml.gz in {path}; found {shown}; is it a site's whole dump?")
     return matches[0]

@@ -577,6 +577,11 @@ class IndexedCollection:
         rules = candidates if candidates is not None and candidates.rules else None
         return self.index.search_weights(weights, depth, rules, published=self.settings["compat"] == "mirb")
 
+    @property
+    def tokenizer(self) -> str:
+        """Return the name of the tokenizer."""
+        return str(self.settings["tokenizer"])
+
     def tokens(self, texts: Sequence[str]) -> list[list[str]]:
         """Return the terms of each text, repeated ones included."""
         return tokenizer_named(self.settings["tokenizer"])(texts)
@@ -602,9 +607,50 @@ class IndexedCollection:
         rows.sort(key=lambda row: (-row[-1], row[0]))
         return pd.DataFrame(rows, columns=["term", "idf", "frequency", "contribution"])
 
+    def gains(self, query_text: str, position: int) -> dict[str, float]:
+        """Return what each term of the query adds to the score of the document at *position*."""
+        table = self.explain(query_text, self.collection.doc_ids[position])
+        return dict(zip(table.term, table.contribution, strict=True))
+
     @cached_property
     def _names(self) -> list[str]:
         return list(self.index.vocabulary)
+
+
+@dataclass(frozen=True)
+class StoredCollection:
+    """A collection in parts with its index on disk; it answers as `IndexedCollection` does, and reads no text."""
+
+    tokenizer: str
+    index: StoredIndex
+
+    @classmethod
+    def of(cls, collection: Collection, **options: Any) -> StoredCollection | None:
+        """Return the collection with its index, which is built where it is missing.
+
+        None where the collection is not in parts, the options are not those of plain BM25, or the disk is full.
+        """
+        settings = _adapt_to_language(collection, _check_settings(**options))
+        if settings["compat"] or "query_weighting" in settings:
+            return None
+        index = _stored_index(collection, settings)
+        return None if index is None else cls(settings["tokenizer"], index)
+
+    def search(
+        self, texts: Sequence[str], depth: int, candidates: Candidates | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return (rows, positions, scores) of the *depth* best documents of each of *texts*, best first."""
+        rules = candidates if candidates is not None and candidates.rules else None
+        return self.index.search(tokenizer_named(self.tokenizer)(texts), depth, rules)
+
+    def gains(self, query_text: str, position: int) -> dict[str, float]:
+        """Return what each term of the query adds to the score of the document at *position*."""
+        index = self.index
+        counts = Counter(term for term in tokenizer_named(self.tokenizer)([query_text])[0] if term in index.vocabulary)
+        single = count_query_terms([[term] for term in counts], index.vocabulary)
+        positions = np.full(len(counts), position)
+        weights = index.postings.score_exactly(single, np.arange(len(counts)), positions) + single @ index.absent
+        return {term: float(weight) * count for weight, (term, count) in zip(weights, counts.items(), strict=True)}
 
 
 def published_defect_table(collection: Collection, depth: int = 10) -> pd.DataFrame:

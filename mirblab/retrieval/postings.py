@@ -166,7 +166,7 @@ class Postings:
             def search_block(block: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
                 queries = np.arange(block.start, block.stop)
                 rows, positions = self._shortlist(counts[block], constant[block], queries, depth, candidates)
-                scores = self._score_exactly(counts[block], rows, positions) + constant[block][rows]
+                scores = self.score_exactly(counts[block], rows, positions) + constant[block][rows]
                 is_above = scores > constant[block][rows]
                 ordered = sort_rows(rows[is_above], positions[is_above], scores[is_above])
                 bounds = query_bounds(ordered[0])
@@ -218,7 +218,7 @@ class Postings:
         has_negative = self.lowest < 0 or counts.data.min(initial=0) < 0
         return margin, -margin if has_negative else np.zeros(len(margin))
 
-    def _score_exactly(self, counts: csr_array, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    def score_exactly(self, counts: csr_array, rows: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """Return the scores of pairs of a row of *counts*, ascending, and a document: sums in the query's order."""
         scores = np.empty(len(rows), dtype=np.float32)
         for part in self.parts:

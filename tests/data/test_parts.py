@@ -19,6 +19,7 @@ from pyarrow import parquet
 from tiny_encoder import make_model
 
 import mirblab as lab
+from mirblab.analysis.searching import free_text
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir, parts, parts_writer
 from mirblab.data import collection as collection_module
@@ -385,6 +386,19 @@ def test_a_sample_of_the_documents_has_the_rules_of_all(cut, tmp_path, name):
     assert len(lab.evaluate(lab.system("bm25").search(few, 5), few, "nDCG@10")) == 9
     with pytest.raises(MirblabError, match="n_documents must not be negative, found -1"):
         other.sample(0, n_documents=-1)
+
+
+@pytest.mark.parametrize("name", ["mini-qa", "mini-wfb", "mini-mathlib"])
+def test_free_text_is_answered_from_the_stored_index(cut, tmp_path, monkeypatch, name):
+    """Documents, scores and what matched are those of one file, also above the number that fits in memory."""
+    one, other = lab.load(name), converted(name, tmp_path)
+    texts = [*one.query_texts[:20], "a finite integral domain is a field", "qqzzqq"]
+    expected = lab.search(texts, one, "bm25").frame
+    free_text._engines.clear()  # equal collections share an engine
+    monkeypatch.setattr(collection_module, "MOST_TEXTS", 10)
+    pd.testing.assert_frame_equal(lab.search(texts, other, "bm25").frame, expected)
+    assert len(expected) > 50
+    assert expected.matched.str.len().gt(0).all()
 
 
 def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path, monkeypatch):

@@ -109,8 +109,9 @@ class BM25Engine(Engine):
         self.options.pop("engine", None)
 
     @cached_property
-    def ready(self) -> bm25.IndexedCollection:
-        index = bm25.IndexedCollection.of(self.collection, **self.options)
+    def ready(self) -> Any:
+        stored = bm25.StoredCollection.of(self.collection, **self.options) if self.feedback is None else None
+        index = stored or bm25.IndexedCollection.of(self.collection, **self.options)
         index.search(["x"], 1)  # the first search compiles
         return index
 
@@ -122,10 +123,9 @@ class BM25Engine(Engine):
         return Ranking(*found[1:])
 
     def marks(self, query: Query, positions: Sequence[int]) -> list[list[Mark]]:
-        tokenizer, marks = self.ready.settings["tokenizer"], []
+        tokenizer, marks = self.ready.tokenizer, []
         for position in positions:
-            terms = self.ready.explain(query.text, self.collection.doc_ids[position])
-            gains = dict(zip(terms.term, terms.contribution, strict=True))
+            gains = self.ready.gains(query.text, position)
             marks.append(highlights.terms(self.collection.texts[position], gains, tokenizer))
         return marks
 

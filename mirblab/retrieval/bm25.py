@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 RUNS_VERSION = 1
 
 __all__ = [
-    "DEFAULTS", "IDF", "IndexedCollection", "StoredIndex", "TermIndex", "build_index", "explain",
+    "DEFAULTS", "IDF", "IndexedCollection", "StoredCollection", "StoredIndex", "TermIndex", "build_index", "explain",
     "published_defect_table", "search",
 ]  # fmt: skip
 

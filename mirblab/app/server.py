@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -101,12 +102,10 @@ def _read_arguments(function: Callable[..., Any], given: Mapping[str, str]) -> d
     check_known("parameter", given.keys(), types)
     if "text" in types and not given.get("text", "").strip():
         raise MirblabError(f"there is no text to search for; ask for example {_USAGE['search']}")
-    try:
-        return {name: int(value) if types[name] == "int" else value for name, value in given.items()}
-    except ValueError as error:
-        raise MirblabError(
-            f"{', '.join(name for name in types if name != 'text')} is a whole number: {error}"
-        ) from error
+    for name, value in given.items():
+        if types[name] == "int" and not re.fullmatch(r"[+-]?\d+", value):
+            raise MirblabError(f"{name} is a whole number, found '{value}'")
+    return {name: int(value) if types[name] == "int" else value for name, value in given.items()}
 
 
 def serve(collection: str, by: str = DEFAULT_SYSTEM, *, port: int = 8765, stdio: bool = False) -> None:

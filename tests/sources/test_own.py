@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from built_collections import card as built_card
 
+from mirblab.analysis.searching.free_text import search
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
@@ -121,14 +122,38 @@ def test_commands_of_the_author_are_written_out():
     assert shared_latex.expand_macros(r"\a", bomb, odd) == r"\a"
 
 
+def test_one_file_brings_what_it_inputs(tmp_path):
+    """As LaTeX does; the other files of its folder are not read."""
+    (tmp_path / "part.tex").write_text(r"\begin{lemma}A field is a domain.\end{lemma}", "utf-8")
+    (tmp_path / "other.tex").write_text(r"\begin{lemma}Another text.\end{lemma}", "utf-8")
+    (tmp_path / "main.tex").write_text(r"\input{part}\begin{lemma}A finite domain is a field.\end{lemma}", "utf-8")
+    (built,) = build.build(tmp_path / "main.tex", tmp_path / "data")
+    assert {text.strip() for text in load_folder(built).texts} == {
+        "A field is a domain.",
+        "A finite domain is a field.",
+    }
+
+
+def test_statements_without_proof_and_reference_can_be_searched(tmp_path, capsys):
+    """They are a collection without queries."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    table(
+        folder,
+        r"\begin{lemma}A finite domain is a field.\end{lemma}\begin{lemma}A field is a domain.\end{lemma}",
+        "a.tex",
+    )
+    (built,) = build.build(folder, tmp_path / "data")
+    assert built.name == "texts-premise" and "no query, because none refers to another" in capsys.readouterr().out
+    found = load_folder(built)
+    assert (len(found.texts), len(found.query_ids)) == (2, 0)
+    assert search("a field is a domain", found, "bm25", depth=1).frame.text.tolist() == ["A field is a domain."]
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [
         (r"No statement at all.", "no statement in them; looked for environments such as corollary"),
-        (
-            r"\begin{lemma}Alone.\end{lemma}",
-            r"1 statements, but no proof of over five words .* add proofs or references",
-        ),
         (b"\\begin{lemma}caf\xe9\\end{lemma}", "a.tex, line 1: byte 16 .0xE9. is not UTF-8; if '.*café"),
     ],
 )

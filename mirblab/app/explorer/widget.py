@@ -17,6 +17,7 @@ from mirblab.app.explorer.panes import STYLE
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_value
+from mirblab.sources.catalogue import load
 
 _LATE = 0.3  # seconds in which a field may still send what was typed before Enter
 _MOST_CHOICES = 200  # queries in the list at once
@@ -95,19 +96,19 @@ def _difference_controls(w: Any, names: list[tuple[str, str]]) -> dict[str, Any]
     }  # fmt: skip
 
 
-def explore(collection: Collection, systems: Sequence[str] = ("bm25", "minilm"), *, depth: int = 10) -> Explorer:
-    """Return a widget that searches a collection by one to four *systems* and shows their lists side by side.
+def explore(collection: str | Collection, systems: Sequence[str] = ("bm25", "minilm"), *, depth: int = 10) -> Explorer:
+    """Return a widget that searches a collection, or one of that name, by one to four *systems*, side by side.
 
     Type a query, LaTeX between dollars, or choose one of the collection's. Each list has the first *depth* documents
     with formulas, judgements, matches (terms, parts of formulas, tokens; none for dense systems) and their ranks in the
     other lists. Buttons step through the queries in which two systems differ most. Indexes and vectors are read from
     the cache, or made at the first search. Raises MirblabError for unknown or too many systems.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> explore(load("mini-qa"), ["bm25"], depth=3).answer.columns[0].hits[0].rank
+    >>> explore("mini-qa", ["bm25"], depth=3).answer.columns[0].hits[0].rank
     1
     """
-    return Explorer(Model(collection, systems, depth))
+    chosen = load(collection) if isinstance(collection, str) else collection
+    return Explorer(Model(chosen, systems, depth))
 
 
 class Explorer:

@@ -43,10 +43,10 @@ def build(
 ) -> list[Path]:  # fmt: skip
     """Write the collections of your own files under *out*, print how they were read, and return the folders.
 
-    LaTeX gives <name>-qa (statement to its proof) and <name>-premise (statement to the results that it and its proof
-    refer to), each with a page reading.md that shows what was read beside its source. A table gives <name>; its
-    queries are its column *query*, else the file *queries* (with a column *doc_id*, or with the file *qrels*), else
-    the titles. *id* to *relevance* name columns ("": guessed, "-": none);
+    LaTeX gives <name>-qa (statement to its proof) and <name>-premise (all statements, and as queries those that refer
+    to others; there may be none), each with a page reading.md that shows what was read beside its source. A table
+    gives <name>; its queries are its column *query*, else the file *queries* (with a column *doc_id*, or with the file
+    *qrels*), else the titles. *id* to *relevance* name columns ("": guessed, "-": none);
     *name* "" is that of the origin. The only split is test. Raises MirblabError with file and line, and what to do.
     """
     columns = {"id": id, "text": text, "title": title, "query": query, "query_id": query_id, "doc_id": doc_id,
@@ -76,7 +76,8 @@ def build(
         options |= {key: Path(value).name for key, value in files.items() if value}
         options |= {"licence": licence} if licence != _UNSTATED else {}
         facts: Row = {"builder": "own", "revision": release.hash_files(read), "licence": licence, "options": options}
-        with replace_folders(Path(out), names) as folders:
+        unasked = [each for each, parts, _ in collections if not parts.queries]
+        with replace_folders(Path(out), names, unasked) as folders:
             for folder, (_, parts, about) in zip(folders, collections, strict=True):
                 builder.write_collection(folder, parts, about, opened, **facts)
                 if page:
@@ -99,13 +100,11 @@ def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str)
         (f"{stem}-qa", _answers(content), {"title": f"{stem}: statement to its proof", **to_proof}),
         (f"{stem}-premise", _premises(content), about),
     ]
-    collections = [collection for collection in collections if collection[1].queries]
-    if not collections:
-        raise MirblabError(
-            f"{stem}: {len(statements):,} statements, but no proof of over five words (\\begin{{proof}}) and no "
-            r"\ref to another of them, so there is nothing to ask for; add proofs or references, or make a table with "
-            "the columns id, query, text"
-        )
+    # Statements can be searched and compared without a query to be measured by.
+    collections = [each for each in collections if each[1].queries or each[0].endswith("-premise")]
+    if not collections[-1][1].queries:
+        say(f"{stem}-premise has all statements and no query, because none refers to another by \\ref: search it and "
+            "compare its statements")  # fmt: skip
     n_proved = sum(bool(statement.proofs) for statement in statements)
     n_labelled = sum(bool(statement.label) for statement in statements)
     say(f"{stem}: {n_files:,} .tex files, {len(statements):,} statements; a proof has {n_proved:,} of them, "
@@ -366,7 +365,7 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
 
 def _files(opened: Origin) -> dict[str, Path] | Path:
     if opened.folder.is_file():
-        return {opened.folder.name: opened.folder} if opened.folder.suffix.lower() == ".tex" else opened.folder
+        return latex.document_files(opened.folder) if opened.folder.suffix.lower() == ".tex" else opened.folder
     listed = release.list_files(opened.folder)
     files = {name: listed[name] for name in sorted(listed, key=PurePosixPath)}
     if any(name.lower().endswith(".tex") for name in files):

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -300,8 +300,10 @@ class UniqueIds:
 
 
 @contextlib.contextmanager
-def replace_folders(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
+def replace_folders(out: Path, names: tuple[str, ...], unasked: Collection[str] = ()) -> Iterator[list[Path]]:
     """Yield new folders to fill; on success they replace *out*/name together, on failure nothing changes.
+
+    Those of the *names* that are *unasked* may have no query.
 
     Each collection is first read in every split and gets digests. Only a folder that is empty or has a card.toml is
     replaced. Raises MirblabError for other folders and for unreadable or empty collections, StorageError for the disk.
@@ -321,7 +323,7 @@ def replace_folders(out: Path, names: tuple[str, ...]) -> Iterator[list[Path]]:
                 atomic_files.make_folder(folder)
             yield new
             for folder in new:
-                _check_collection(folder, out)
+                _check_collection(folder, out, folder.name in unasked)
                 write_digests(folder)
                 atomic_files.flush_tree(folder)
             _swap(new, [out / name for name in names], beside / "old")
@@ -368,7 +370,7 @@ def _users_of_rare(states: np.ndarray, premises: np.ndarray, wanted: int, rng: n
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _check_collection(folder: Path, out: Path) -> None:
+def _check_collection(folder: Path, out: Path, is_unasked: bool) -> None:
     if not on_disk.find_texts(folder, "corpus"):
         return
     try:
@@ -376,7 +378,7 @@ def _check_collection(folder: Path, out: Path) -> None:
     except (MirblabError, FileNotFoundError) as error:
         message = str(error).replace(str(folder.parent), str(out))
         raise MirblabError(f"{message} (this was about to be written; nothing was changed)") from error
-    if all(collection.qrels.empty for collection in splits):
+    if not is_unasked and all(collection.qrels.empty for collection in splits):
         raise MirblabError(
             f"'{folder.name}' would have no query with a judgement, so that nothing could be measured on it; nothing "
             f"was written in {out}; is the source whole?"

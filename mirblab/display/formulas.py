@@ -23,7 +23,7 @@ STYLE = f".mirblab-formulas {MATH_FONTS}"
 _HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
 _SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
 _CELL = "text-align:left;vertical-align:middle;padding:0.2em 0.6em"
-_SCROLLS = "overflow-x:auto;padding:0.15em 0"
+_SCROLLS = "overflow-x:auto;overflow-y:hidden;padding:0.15em 0"
 _TABLE = "table-layout:auto;border-collapse:collapse"  # notebooks make the columns of a table equally wide
 _QUIET = ' class="tex2jax_ignore mathjax_ignore"'  # a dollar in a source is no mathematics for MathJax
 

@@ -26,7 +26,7 @@ ATTRIBUTES = {
 EVERYWHERE = {"aria-hidden", "aria-label", "aria-live", "class", "id", "role", "style", "tabindex"}
 PROPERTIES = frozenset(
     "align-items background border-collapse border-radius color display flex flex-wrap font-size gap margin max-width "
-    "min-width outline overflow-x padding table-layout text-align vertical-align white-space width".split()
+    "min-width outline overflow-x overflow-y padding table-layout text-align vertical-align white-space width".split()
 )
 _DECLARATION = re.compile(r"\s*([a-z-]+)\s*:\s*[-a-z0-9.,%# ]*(?:rgba?\([0-9., ]+\))?\s*")
 _ADDRESS = re.compile(r"https?://|mailto:|thread-")  # the last: a page beside this one

@@ -45,7 +45,7 @@ docs: $(READY)
 
 lab: $(READY)
 	@$(BIN)/mirblab lessons --keep --out lessons > /dev/null
-	$(BIN)/jupyter lab $(AS_ROOT) $(LAB) --log-level=WARN --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab $(AS_ROOT) $(LAB) --log-level=WARN --ServerApp.root_dir=. --KernelManager.transport_encryption=auto \
 		--LabApp.app_settings_dir=.jupyter "--LabApp.default_url=/lab/tree/START.md"
 
 $(READY): requirements.lock pyproject.toml

@@ -225,6 +225,12 @@ def experiment(
     (['nDCG@10', 'RR'], 816)
     """
     chosen = [system(part) if isinstance(part, str) else part for part in _as_list("system", systems)]
+    for part in chosen:
+        if not isinstance(part, System):
+            raise MirblabError(
+                f"a system is a name or what lab.system() returns, found {type(part).__name__}; a run of your own "
+                "becomes a system by: mirblab import-results FILE"
+            )
     loaded = [load(part) if isinstance(part, str) else part for part in _as_list("collection", collections)]
     wanted = _as_list("measure", measures)
     significance.corrected_column(correction)  # an unknown one is an error before the first search

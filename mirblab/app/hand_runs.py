@@ -56,7 +56,7 @@ def output_key(
     relative to *root* (None: the notebook's folder).
     """
     contents = {} if contents is None else contents
-    digest = hashlib.blake2b(notebook.read_bytes() if notebook else b"", digest_size=16)
+    digest = hashlib.blake2b(_cell_sources(notebook) if notebook else b"", digest_size=16)
     for name, path in _data(parameters, root or (notebook.parent if notebook else Path.cwd())).items():
         if name not in contents:
             contents[name] = paths.content_digest(path or catalogue.collection_folder(name))
@@ -64,6 +64,16 @@ def output_key(
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
     digest.update(json.dumps(parts, sort_keys=True).encode() + code_digest())
     return digest.hexdigest()
+
+
+def _cell_sources(notebook: Path) -> bytes:
+    """Return what the cells of a notebook hold, without outputs and metadata, which JupyterLab writes unasked."""
+    content = notebook.read_bytes()
+    try:
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]]
+    except (ValueError, KeyError, TypeError):
+        return content
+    return json.dumps(cells).encode()
 
 
 def collections_in(parameters: dict[str, Any]) -> list[str]:

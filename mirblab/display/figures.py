@@ -8,7 +8,7 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -180,8 +180,9 @@ def _picture_bytes(figure: Figure, suffix: str, area: Bbox, name: str, alt: str)
     return buffer.getvalue()
 
 
-def figure_style() -> AbstractContextManager[None]:
-    """Return the context in which every figure is drawn: opaque white, TrueType fonts, `$` as a plain character.
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Enter the context in which every figure is drawn: opaque white, TrueType fonts, `$` as a plain character.
 
     >>> import matplotlib.pyplot as plt
     >>> with figure_style():
@@ -190,7 +191,15 @@ def figure_style() -> AbstractContextManager[None]:
     """
     import matplotlib
 
-    return matplotlib.rc_context(_STYLE)
+    interactive = matplotlib.is_interactive()
+    try:
+        with matplotlib.rc_context(_STYLE):
+            try:
+                yield
+            finally:
+                interactive = matplotlib.is_interactive()
+    finally:  # the first figure of a notebook makes it interactive, which rc_context would undo, and no other be shown
+        matplotlib.interactive(interactive)
 
 
 def system_style(system: str) -> tuple[str, str]:

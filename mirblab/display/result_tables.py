@@ -549,8 +549,8 @@ def add_import_marks(shown: Table, mask: pd.DataFrame, origins: dict[str, str]) 
     shown.signs = pd.DataFrame(signs, index=shown.frame.index, columns=shown.frame.columns)
     named = [f"{system}: {origins[system]}" for system in shown.frame.index[cells.any(axis=1)] if origins.get(system)]
     shown.notes.append(
-        f"{FOREIGN_MARK} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. A mean "
-        "that was imported has no values per query, so that it is in no test."
+        f"{FOREIGN_MARK} imported: a run or a value of others{'; origin: ' if named else ''}{'; '.join(named)}. Where "
+        "only a mean was imported, there are no values per query, so that it is in no test."
     )
 
 

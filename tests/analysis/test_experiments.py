@@ -112,6 +112,7 @@ def test_correction_reaches_tests_and_notes(tmp_path):
         ("bm25", ["mini-qa", "mini-qa"], {}, "given twice"),
         ("bm25", "mini-qa", {"baseline": "minilm"}, "not among the systems"),
         ("bm26", "mini-qa", {}, "did you mean 'bm25'"),
+        (["bm25", pd.DataFrame()], "mini-qa", {}, "found DataFrame; a run of your own becomes"),
         ("bm25", "mini-qa", {"correction": "sidak"}, "no correction 'sidak'; found bh, bonferroni, holm, none"),
     ],
 )

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mirblab.app import hand_runs
-from mirblab.app.hand_runs import library_versions
+from mirblab.app.hand_runs import library_versions, output_key
 from mirblab.app.suite_files import output
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -127,3 +127,18 @@ def test_in_a_papers_suite_a_bundled_collection_is_said_to_be_no_published_one()
     drawn = out.figure(plots.bars(table), "drawn", caption="Counts of mini-qa.", alt="A bar.", table=table)
     assert note in drawn.data
     assert output("20_formula_retrieval", "mini", collections=[c]).table(about, "about").notes == []
+
+
+def test_a_notebook_that_was_only_opened_is_the_same(tmp_path):
+    """JupyterLab writes metadata and outputs unasked; what decides is what the cells hold."""
+    path, cell = (
+        tmp_path / "one.ipynb",
+        {"cell_type": "code", "source": ["a = 1\n", "a"], "metadata": {}, "outputs": []},
+    )
+    path.write_text(json.dumps({"cells": [cell], "metadata": {}}), "utf-8")
+    before = output_key(path, {})
+    saved = {**cell, "source": "a = 1\na", "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}]}
+    path.write_text(json.dumps({"metadata": {"language_info": {"version": "3"}}, "cells": [saved]}), "utf-8")
+    assert output_key(path, {}) == before
+    path.write_text(json.dumps({"cells": [{**cell, "source": "a = 2\na"}], "metadata": {}}), "utf-8")
+    assert output_key(path, {}) != before

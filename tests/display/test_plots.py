@@ -420,3 +420,15 @@ def test_a_reliability_diagram_has_a_line_for_each_system():
     assert [text.get_text() for text in first.figure.legends[0].get_texts()] == ["bm25", "minilm"]
     with pytest.raises(MirblabError, match="share"):
         plots.reliability(table.drop(columns="share"))
+
+
+def test_what_a_notebook_makes_interactive_stays_so() -> None:
+    """The first figure of a kernel does; otherwise no later one would be shown."""
+    before = matplotlib.is_interactive()
+    try:
+        matplotlib.interactive(False)
+        with figures.figure_style():
+            matplotlib.interactive(True)
+        assert matplotlib.is_interactive()
+    finally:
+        matplotlib.interactive(before)

@@ -156,11 +156,11 @@ def training_log(name: str) -> pd.DataFrame:
 
     Columns: step, loss, learning_rate, seconds, pairs_per_second, smoothed (mean loss of the steps around this one: a
     fifth of all, at most 20; how many is `attrs["window"]`), and one for each measure, NaN where a row has no value.
-    Raises FileNotFoundError for a model that was never trained.
+    Raises MissingFileError for a model that was never trained.
 
     >>> training_log("never-trained")
     Traceback (most recent call last):
-    FileNotFoundError: no log at ...
+    mirblab.core.errors.MissingFileError: no log at ...
     """
     table = loop.read_log(workshop_folder(name))
     losses = table.loss.dropna()

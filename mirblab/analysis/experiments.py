@@ -18,7 +18,6 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.data.runs import PYTERRIER, write_run
-from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import main_table, run_notes
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
@@ -164,15 +163,13 @@ class Experiment:
         return sorted(path for path in folder.iterdir() if path.is_file())
 
     def _add_intervals(self, shown: Table, intervals: pd.DataFrame, by: str) -> None:
-        low, high = 100 * intervals.low, 100 * intervals.high
-        texts = [format_interval(*ends, f".{shown.digits}f") for ends in zip(low, high, strict=True)]
-        written = intervals.assign(low=low, high=high, beside=texts)
         judged = [name for name in shown.frame if isinstance(name, tuple) and name[0].startswith("Judged")]
-        for what in ("low", "high", "beside"):
-            found = written.pivot(index="system", columns=by, values=what).reindex(shown.frame.index)
-            parts = {name: np.nan if name in judged else found.get(column_name(name), np.nan) for name in shown.frame}
-            shown.extra[what] = pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns)
-        shown.beside = shown.extra.pop("beside").fillna("")
+        ends = []
+        for end in ("low", "high"):
+            wide = 100 * intervals.pivot(index="system", columns=by, values=end).reindex(shown.frame.index)
+            parts = {name: np.nan if name in judged else wide.get(column_name(name), np.nan) for name in shown.frame}
+            ends.append(pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns))
+        shown.add_intervals(*ends)
         shown.notes.append(f"In brackets: {self.level} bootstrap interval of the mean over resampled queries.")
 
     def _measure(self, name: str) -> str:
@@ -224,14 +221,8 @@ def experiment(
     >>> result.table().frame.columns.tolist(), len(result.values)
     (['nDCG@10', 'RR'], 816)
     """
-    chosen = [system(part) if isinstance(part, str) else part for part in _as_list("system", systems)]
-    for part in chosen:
-        if not isinstance(part, System):
-            raise MirblabError(
-                f"a system is a name or what lab.system() returns, found {type(part).__name__}; a run of your own "
-                "becomes a system by: mirblab import-results FILE"
-            )
-    loaded = [load(part) if isinstance(part, str) else part for part in _as_list("collection", collections)]
+    chosen = list(map(system, _as_list("system", systems)))
+    loaded = list(map(load, _as_list("collection", collections)))
     wanted = _as_list("measure", measures)
     significance.corrected_column(correction)  # an unknown one is an error before the first search
     for what, names in (("system", [part.name for part in chosen]), ("collection", [part.name for part in loaded])):

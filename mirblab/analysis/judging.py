@@ -362,8 +362,7 @@ def pooled_runs(
     given = [runs] if isinstance(runs, (str, System, pd.DataFrame)) else list(runs)
     if not given:
         raise MirblabError("judge needs at least one run, system or name of a system, found none; name one")
-    systems = [system(one) if isinstance(one, str) else one for one in given]
-    found = [one.search(collection) if isinstance(one, System) else one for one in systems]
+    found = [one if isinstance(one, pd.DataFrame) else system(one).search(collection) for one in given]
     names = [str(run.attrs.get("system") or "run") for run in found]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")

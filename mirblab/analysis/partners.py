@@ -11,7 +11,6 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.data.collection import Collection
-from mirblab.display.escape import format_interval
 from mirblab.display.result_tables import best_and_second
 from mirblab.display.table_formats import Table
 from mirblab.evaluation.measures import QueryWarning, evaluate
@@ -80,7 +79,7 @@ def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tu
     """Return the run, and whether it has every document that the system can return."""
     if isinstance(system, pd.DataFrame):
         return system, False
-    made = system_named(system) if isinstance(system, str) else system
+    made = system_named(system)
     return made.search(collection, depth=len(collection.doc_ids)), not _may_be_cut(made, len(collection.doc_ids))
 
 
@@ -127,13 +126,9 @@ def partner_table(
         raise MirblabError("there are no intervals, so there is no table; give bootstrap_intervals(by_pair(values))")
     names = list(measures) or known
     wide = {end: _printed_values(intervals, end, names) for end in ("mean", "low", "high")}
-    texts = [[format_interval(a, b, f".{d}f") for a, b, d in zip(*rows, map(_digits, wide["mean"]), strict=True)]
-             for rows in zip(wide["low"].to_numpy(), wide["high"].to_numpy(), strict=True)]  # fmt: skip
     shown = Table(wide["mean"], caption or "How often the partner is found, and its mean rank.", _notes(intervals), 1)
     shown.formats = {str(name): f".{_digits(name)}f" for name in wide["mean"]}
-    if brackets:
-        shown.beside = pd.DataFrame(texts, index=wide["mean"].index, columns=wide["mean"].columns)
-    shown.extra = {end: wide[end] for end in ("low", "high")}
+    shown.add_intervals(wide["low"], wide["high"], printed=brackets)
     shown.marks = _best_marks(wide["mean"], intervals)
     return _with_chance(shown, names, others) if others else shown
 

@@ -26,6 +26,7 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.text import escape_html
 from mirblab.encoders.encoding import encoder
 from mirblab.evaluation.measures import parse_measure
+from mirblab.lessons.build import digest_cells
 from mirblab.retrieval import rerank, systems
 from mirblab.sources import catalogue
 from mirblab.train import recipes
@@ -56,7 +57,7 @@ def output_key(
     relative to *root* (None: the notebook's folder).
     """
     contents = {} if contents is None else contents
-    digest = hashlib.blake2b(_cell_sources(notebook) if notebook else b"", digest_size=16)
+    digest = hashlib.blake2b(_notebook_digest(notebook) if notebook else b"", digest_size=16)
     for name, path in _data(parameters, root or (notebook.parent if notebook else Path.cwd())).items():
         if name not in contents:
             contents[name] = paths.content_digest(path or catalogue.collection_folder(name))
@@ -66,14 +67,13 @@ def output_key(
     return digest.hexdigest()
 
 
-def _cell_sources(notebook: Path) -> bytes:
-    """Return what the cells of a notebook hold, without outputs and metadata, which JupyterLab writes unasked."""
+def _notebook_digest(notebook: Path) -> bytes:
+    """Return what changes with the cells of a notebook, and not with what JupyterLab writes into it unasked."""
     content = notebook.read_bytes()
     try:
-        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]]
+        return digest_cells(json.loads(content)).encode()
     except (ValueError, KeyError, TypeError):
         return content
-    return json.dumps(cells).encode()
 
 
 def collections_in(parameters: dict[str, Any]) -> list[str]:

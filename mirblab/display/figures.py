@@ -191,15 +191,13 @@ def figure_style() -> Iterator[None]:
     """
     import matplotlib
 
-    interactive = matplotlib.is_interactive()
+    # Not rc_context, which restores everything: a notebook's first figure makes it interactive, and it has to stay so.
+    before = {name: matplotlib.rcParams[name] for name in _STYLE}
+    matplotlib.rcParams.update(_STYLE)
     try:
-        with matplotlib.rc_context(_STYLE):
-            try:
-                yield
-            finally:
-                interactive = matplotlib.is_interactive()
-    finally:  # the first figure of a notebook makes it interactive, which rc_context would undo, and no other be shown
-        matplotlib.interactive(interactive)
+        yield
+    finally:
+        matplotlib.rcParams.update(before)
 
 
 def system_style(system: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mirblab.display.escape import format_value, plain_html
 from mirblab.display.figures import require_columns
-from mirblab.display.text import MATH_FONTS, is_large, source_beginning
+from mirblab.display.text import MATH_FONTS, SCROLLS, is_large, source_beginning
 from mirblab.formula.explain import Explanation, explain_match
 from mirblab.formula.index import Index
 from mirblab.formula.latex.parser import parse_latex
@@ -23,7 +23,6 @@ STYLE = f".mirblab-formulas {MATH_FONTS}"
 _HALF_PAGE, _PAGE = 12, 45  # nodes of a formula that about fit beside its facts, in half of a page and in all of it
 _SMALLEST = 0.7  # of the size of letters; what does not fit then can be scrolled
 _CELL = "text-align:left;vertical-align:middle;padding:0.2em 0.6em"
-_SCROLLS = "overflow-x:auto;overflow-y:hidden;padding:0.15em 0"
 _TABLE = "table-layout:auto;border-collapse:collapse"  # notebooks make the columns of a table equally wide
 _QUIET = ' class="tex2jax_ignore mathjax_ignore"'  # a dollar in a source is no mathematics for MathJax
 
@@ -48,7 +47,7 @@ def formula_lists(
     basis = "24em" if max(sizes, default=0) <= _HALF_PAGE else "100%"
     parts = [_list(query, name, rows, index, basis) for name, rows in lists.items()]
     caption = f"<figcaption>{plain_html(title)}</figcaption>" if title else ""
-    query_html = f'<div style="{_SCROLLS};font-size:1.2em">{rendered(query)}</div>'
+    query_html = f'<div style="{SCROLLS};font-size:1.2em">{rendered(query)}</div>'
     columns = f'<div style="display:flex;flex-wrap:wrap;gap:0.5em 1.5em;align-items:flex-start">{"".join(parts)}</div>'
     return HTML(_figure(caption, query_html, columns))
 
@@ -61,7 +60,7 @@ def _list(query: str, name: str, rows: pd.DataFrame, index: Index | None, basis:
     for row in rows.to_dict("records"):
         why = None if index is None else explain_match(query, row["formula"], index)
         cells = "".join(f'<td style="{_CELL}">{plain_html(format_value(row[fact]))}</td>' for fact in facts)
-        shown = f'<div style="{_SCROLLS}">{rendered(row["formula"], why)}</div>'
+        shown = f'<div style="{SCROLLS}">{rendered(row["formula"], why)}</div>'
         lines.append(f'<tr>{cells}<td style="{_CELL};max-width:0;width:100%">{shown}</td></tr>')
     caption = f'<caption style="text-align:left"><b>{plain_html(name)}</b></caption>'
     body = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
@@ -84,7 +83,7 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
     sides = (("query", query, why.query, why.query_nodes), ("document", document, why.document, why.document_nodes))
     rows = [
         f'<tr><th style="{_CELL}">{name}</th><td style="{_CELL};max-width:0;width:100%">'
-        f'<div style="{_SCROLLS};font-size:1.2em">{to_mathml(tree, nodes, latex=latex)}</div>'
+        f'<div style="{SCROLLS};font-size:1.2em">{to_mathml(tree, nodes, latex=latex)}</div>'
         f"<span{_QUIET}>{highlight_latex(latex, tree, nodes)}</span></td></tr>"
         for name, latex, tree, nodes in sides
     ]

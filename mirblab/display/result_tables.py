@@ -13,7 +13,6 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.runs import FOREIGN_MARK
-from mirblab.display.escape import format_interval
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation.imported import mark_imported
 from mirblab.evaluation.significance import decisive_p, values_per_query
@@ -255,13 +254,10 @@ def interval_table(
     lacking = frame.notna() & ends[0].isna()
     if (lacking if mask is None else lacking & (mask.fillna(0.0) == 0)).to_numpy().any():
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
-    texts = [[format_interval(a, b, f".{digits}f") if a == a else "" for a, b in zip(*rows, strict=True)]
-             for rows in zip(*(end.to_numpy() for end in ends), strict=True)]  # fmt: skip
     notes = [*_query_notes(values, names), "In brackets: 95 % bootstrap interval of the mean over resampled queries."]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
-    shown.beside = pd.DataFrame(texts, index=frame.index, columns=frame.columns)
-    shown.extra = {"low": ends[0], "high": ends[1]}
+    shown.add_intervals(*ends)
     if mask is not None:
         add_import_marks(shown, mask, system_origins(values))
     return shown

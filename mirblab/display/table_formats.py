@@ -19,6 +19,7 @@ from mirblab.display.escape import (
     Cell,
     escape_latex,
     escape_markdown,
+    format_interval,
     format_value,
     html_cell,
     is_long,
@@ -81,6 +82,20 @@ class Table:
     others: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
     is_grid: bool = False
+
+    def add_intervals(self, low: pd.DataFrame, high: pd.DataFrame, *, printed: bool = True) -> None:
+        """Write [low, high] beside each number in its format, nothing where there is none, and both into the CSV.
+
+        *low* and *high* have the shape of *frame*; where they are not *printed*, only the CSV has them.
+        """
+        self.extra |= {"low": low, "high": high}
+        formats = [self.formats.get(column_name(name), f".{self.digits}f") for name in self.frame.columns]
+        texts = [
+            [format_interval(a, b, how) if a == a else "" for a, b, how in zip(*ends, formats, strict=True)]
+            for ends in zip(low.to_numpy(), high.to_numpy(), strict=True)
+        ]
+        if printed:
+            self.beside = pd.DataFrame(texts, index=self.frame.index, columns=self.frame.columns)
 
     def laid_out(self) -> Table:
         """Return the table as it is shown: a grid wider than a page has its rows as columns, if that is narrower."""

@@ -38,8 +38,8 @@ _ORANGE = "230,159,0"  # as in formulas
 # MathJax must not read a dollar in prose as mathematics, and signs that change the direction of writing end here.
 _WHOLE = '<bdi class="mirblab-prose tex2jax_ignore mathjax_ignore">{}</bdi>'
 _CODE = '<code style="white-space:pre-wrap;background:none;padding:0">{}</code>'
-_SCROLLS = "display:inline-block;max-width:100%;overflow-x:auto;overflow-y:hidden;padding:.15em 0;vertical-align:middle"
-_BOX = f'<span style="{_SCROLLS}">{{}}</span>'
+SCROLLS = "overflow-x:auto;overflow-y:hidden;padding:.15em 0"  # overflow-x alone would let it scroll upwards, too
+_BOX = f'<span style="display:inline-block;max-width:100%;{SCROLLS};vertical-align:middle">{{}}</span>'
 
 
 class Piece(NamedTuple):

@@ -85,7 +85,7 @@ def write_lessons(
         raise MirblabError("force overwrites files that somebody edited and keep leaves them; give one of the two")
     books = {Path(folder) / path.name: lesson_version(path, for_teacher) for path in lesson_notebooks(only)}
     existing = {path: _read_digests(path) for path in books if path.exists()}
-    stale = [path for path, book in books.items() if existing.get(path, ("", ""))[0] != _digest(book)]
+    stale = [path for path, book in books.items() if existing.get(path, ("", ""))[0] != digest_cells(book)]
     edited = [path for path in stale if path in existing and existing[path][0] != existing[path][1]]
     if keep:
         stale = [path for path in stale if path not in edited]
@@ -108,7 +108,7 @@ def lesson_version(source: Path, for_teacher: bool) -> dict[str, Any]:
     if not for_teacher:
         cells[0]["source"] += ["\n", "\n", _SOLUTIONS]
     metadata = {key: book["metadata"][key] for key in ("kernelspec", "language_info") if key in book["metadata"]}
-    metadata[_STAMP] = {"lesson": source.stem, "cells": _digest({"cells": cells})}
+    metadata[_STAMP] = {"lesson": source.stem, "cells": digest_cells({"cells": cells})}
     formats = {key: book[key] for key in ("nbformat", "nbformat_minor")}
     return {"cells": cells, "metadata": metadata, **formats}
 
@@ -127,7 +127,8 @@ def _clean(cell: dict[str, Any], where: str, for_teacher: bool) -> dict[str, Any
     return kept | ({"execution_count": None, "outputs": []} if is_code else {})
 
 
-def _digest(book: dict[str, Any]) -> str:
+def digest_cells(book: dict[str, Any]) -> str:
+    """Return the hash of what the cells of a notebook hold, without outputs and metadata."""
     texts = [[cell["cell_type"], "".join(cell["source"])] for cell in book["cells"]]
     return hashlib.blake2b(json.dumps(texts).encode(), digest_size=8).hexdigest()
 
@@ -136,7 +137,7 @@ def _read_digests(path: Path) -> tuple[str, str]:
     """Return the digest of a notebook's content ("unreadable" for another file), and the one stored in it."""
     try:
         book = json.loads(path.read_text("utf-8"))
-        return _digest(book), str(book["metadata"].get(_STAMP, {}).get("cells", ""))
+        return digest_cells(book), str(book["metadata"].get(_STAMP, {}).get("cells", ""))
     except (AttributeError, KeyError, TypeError, ValueError):
         return "unreadable", ""
 

@@ -354,7 +354,7 @@ class System:
         return system(f"{self.name}>{reranker}@{depth}{options}")
 
 
-def system(name: str, /, **settings: Any) -> System:
+def system(name: str | System, /, **settings: Any) -> System:
     """Return a system by its name in the registry, or one composed by its name; *settings* replace the registry's.
 
     "a+b" fuses by reciprocal rank (k = 60), "a+b@combmnz" by another method, "a+b@cv" with cross-validated weights,
@@ -363,13 +363,21 @@ def system(name: str, /, **settings: Any) -> System:
     that are cross-validated. "a~rm3" adds terms of BM25's first documents to its queries, "a~rocchio" moves vectors to
     those of the first documents, "a~rewrite" lets a chat model rewrite queries; ~ binds more tightly than + and >. A
     model trained here (`--out NAME`) is a dense or sparse system without an entry.
-    Case does not matter, and labels are names, too. MirblabError with a suggestion for an unknown name or setting.
+    Case does not matter, and labels are names, too; a system is returned as it is. MirblabError with a suggestion for
+    an unknown name or setting, and for what is neither a name nor a system.
 
     >>> system("bm25-mirb+MiniLM>maxsim").settings["first"]
     'bm25-mirb+minilm'
     >>> system("bm25", k1=0.9, b=0.4).name  # which is a name, too
     'bm25 (k1 = 0.9, b = 0.4)'
     """
+    if isinstance(name, System):
+        return _changed_system(name, settings) if settings else name
+    if not isinstance(name, str):
+        raise MirblabError(
+            f"a system is a name or what lab.system() returns, found {type(name).__name__}; a run of your own becomes "
+            "a system by: mirblab import-results FILE"
+        )
     if (match := _CHANGED.fullmatch(name)) and name not in imported.imported_systems():
         changes = dict(pair.split(" = ", 1) for pair in match["changes"].split(", "))
         settings = {key: _literal(value) for key, value in changes.items()} | settings

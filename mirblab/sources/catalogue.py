@@ -92,12 +92,16 @@ def built_names() -> list[str]:
 def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
     """Return a collection by its name, from a folder in BEIR's layout, or from a dataset of the package ir_datasets.
 
+    A collection is returned as it is.
+
     A published collection of MIRB (`mirb-…`) is fetched from the Hub if it is missing. Raises MirblabError, which names
     the command that helps, for an unknown or unbuilt name, and FileNotFoundError for a folder that is no collection.
 
     >>> load("mini-qa").card.task
     'Question-Answer Retrieval'
     """
+    if isinstance(name_or_folder, Collection):
+        return name_or_folder
     if not isinstance(name_or_folder, (str, Path)) and any(hasattr(name_or_folder, part) for part in DATASET_PARTS):
         return from_dataset(name_or_folder)
     folder = collection_folder(name_or_folder, fetch=True)

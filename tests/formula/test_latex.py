@@ -89,6 +89,7 @@ def test_trees(latex: str, expected: str) -> None:
 def test_a_percent_sign_at_the_end_of_a_line_is_no_argument(latex: str):
     """In TeX it hides the end of the line; elsewhere it may be a percentage that lost its backslash."""
     assert parse_latex(latex).labels == parse_latex("\\mathcal{F}").labels
+    assert parse_latex("\\F", {"\\F": latex}).labels == parse_latex("\\mathcal{F}").labels
 
 
 @pytest.mark.parametrize("latex", ["", " \n", "%", r"\,", "{}", r"\left.\right.", "$$", r"\not", r"\displaystyle"])

@@ -36,7 +36,7 @@ def compare_twins(systems: Sequence[System | str], twins: Twins) -> pd.DataFrame
     """
     if not systems:
         raise MirblabError("there is no system to compare; name at least one, such as 'bm25'")
-    made = [system_named(one) if isinstance(one, str) else one for one in systems]
+    made = list(map(system_named, systems))
     return pd.concat([_system_outcomes(one, twins) for one in made], ignore_index=True)
 
 

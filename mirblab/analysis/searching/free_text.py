@@ -48,8 +48,7 @@ def search(
     (['doc_id', 'score', 'text', 'matched'], 3)
     """
     check_positive(depth=depth)
-    searched = catalogue.load(collection) if isinstance(collection, str) else collection
-    chosen = system(by) if isinstance(by, str) else by
+    searched, chosen = catalogue.load(collection), system(by)
     labelled = _labelled_texts(text)
     prepared = _prepared_engine(chosen, searched)
     rows = {one_line(known): row for row, known in reversed(list(enumerate(searched.query_texts)))}

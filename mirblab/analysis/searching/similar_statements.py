@@ -55,7 +55,7 @@ def similar(
     """
     if n < 1 or neighbours < 1:
         raise MirblabError(f"n and neighbours must be at least 1, found {n} and {neighbours}")
-    chosen = system(by) if isinstance(by, str) else by
+    chosen = system(by)
     statements = Statements.of(left, right, queries=queries)
     pairs = pair_scores(statements, chosen, neighbours)
     n_pairs = len(pairs)
@@ -101,8 +101,7 @@ def judged_pairs(
     True
     """
     check_positive(neighbours=neighbours)
-    chosen = system(by) if isinstance(by, str) else by
-    source = load(collection) if isinstance(collection, str) else collection
+    chosen, source = system(by), load(collection)
     statements = Statements.of_queries(source)
     judged = _judged_positions(source, statements)
     pairs = pair_scores(statements, chosen, neighbours)
@@ -202,7 +201,7 @@ class Statements:
     @classmethod
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
-        parts = [load(part) if isinstance(part, str) else part for part in (left, right) if part is not None]
+        parts = [load(part) for part in (left, right) if part is not None]
         for part in parts:
             check_fits(part, "the comparison of statements")
         listed = [_statements(part, queries) for part in parts]

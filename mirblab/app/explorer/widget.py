@@ -107,8 +107,7 @@ def explore(collection: str | Collection, systems: Sequence[str] = ("bm25", "min
     >>> explore("mini-qa", ["bm25"], depth=3).answer.columns[0].hits[0].rank
     1
     """
-    chosen = load(collection) if isinstance(collection, str) else collection
-    return Explorer(Model(chosen, systems, depth))
+    return Explorer(Model(load(collection), systems, depth))
 
 
 class Explorer:

@@ -239,9 +239,13 @@ _LINE_END = re.compile(r"(?<!\\)%(?=[ \t]*\n)")  # hides the end of a line from 
 SENTINELS = ("", "", "", "")  # so that three tokens ahead can be read at the end, too
 
 
+def _find_tokens(latex: str) -> list[str]:
+    return TOKEN.findall(_LINE_END.sub(" ", latex) if "%" in latex else latex)
+
+
 def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
     """Return the tokens of *latex* without its blanks, then four empty ones, and the (start, end) of each."""
-    tokens = TOKEN.findall(_LINE_END.sub(" ", latex) if "%" in latex else latex)
+    tokens = _find_tokens(latex)
     ends = list(accumulate(map(len, tokens)))
     spans = list(zip([0, *ends], ends, strict=False))
     if any(map(str.isspace, tokens)):
@@ -304,7 +308,7 @@ def expand_macros(
 def _read_body(text: str) -> tuple[list[str], int]:
     tokens: list[str] = []
     for place, part in enumerate(_PARAMETER.split(text)):
-        tokens += [f"#{part}"] if place % 2 else [token for token in TOKEN.findall(part) if not token.isspace()]
+        tokens += [f"#{part}"] if place % 2 else [token for token in _find_tokens(part) if not token.isspace()]
     return tokens, max((int(digit) for digit in _PARAMETER.findall(text)), default=0)
 
 

@@ -96,13 +96,11 @@ def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str)
     statements = content.statements
     to_proof, to_references = builder.read_task("stacks-qa"), builder.read_task("stacks-premise")
     about = {"title": f"{stem}: statement to the results it refers to", **to_references, "candidates": "not-self"}
-    collections: list[NamedCollection] = [
-        (f"{stem}-qa", _answers(content), {"title": f"{stem}: statement to its proof", **to_proof}),
-        (f"{stem}-premise", _premises(content), about),
-    ]
-    # Statements can be searched and compared without a query to be measured by.
-    collections = [each for each in collections if each[1].queries or each[0].endswith("-premise")]
-    if not collections[-1][1].queries:
+    answers, premises = _answers(content), _premises(content)
+    collections: list[NamedCollection] = [(f"{stem}-premise", premises, about)]
+    if answers.queries:
+        collections.insert(0, (f"{stem}-qa", answers, {"title": f"{stem}: statement to its proof", **to_proof}))
+    if not premises.queries:
         say(f"{stem}-premise has all statements and no query, because none refers to another by \\ref: search it and "
             "compare its statements")  # fmt: skip
     n_proved = sum(bool(statement.proofs) for statement in statements)

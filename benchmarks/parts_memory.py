@@ -3,6 +3,7 @@
     python benchmarks/parts_memory.py [--docs 10000,100000,1000000] [--jsonl 100000] [--folder FOLDER]
     python benchmarks/parts_memory.py --runs 100,1000 [--docs 10000000] [--queries 25000] [--folder FOLDER]
     python benchmarks/parts_memory.py --encoder static-math [--docs 100000,1000000] [--folder FOLDER]
+    python benchmarks/parts_memory.py --all static-math [--docs 10000,100000,1000000,10000000] [--folder FOLDER]
 
 The collection is made by a rule: short statements with formulas, in an order that is not that of their ids, and 200
 queries of which each asks for one of them. Each step runs in a process of its own, whose peak memory and time are
@@ -15,6 +16,11 @@ With --runs the runs of --queries queries are made up, as many documents deep as
 one word: "made" is System.search with what it stores, "read" the same again, "values" also measures.evaluate, "compare"
 that of two systems and significance.compare, "fuse" the fusion of their runs. With --encoder the steps are a dense
 search, "encode" with no vector stored and "dense" with all of them.
+
+With --all everything is done with each collection, 100 documents deep: BM25, codes of two bits per dimension for the
+vectors of a static encoder, and the fusion of both by reciprocal ranks. "again" has all indexes stored, but no run. The
+last table has, for each step, the slope of its seconds and of its own memory between the sizes, on a logarithmic scale:
+1 is linear growth.
 """
 
 from __future__ import annotations
@@ -36,6 +42,7 @@ from pathlib import Path
 import numpy as np
 
 N_QUERIES, BLOCK = 200, 10_000
+ALL_DEPTH = 100
 MEASURES = ["nDCG@10", "AP", "RR@10", "Bpref", "Judged@10"]
 OBJECTS = "group ring field module lattice manifold graph sheaf knot variety algebra measure scheme space curve".split()
 QUALITIES = "compact finite abelian free simple noetherian connected smooth normal regular planar bounded local".split()
@@ -146,17 +153,34 @@ def search_by_vectors(folder: Path, name: str) -> str:
     return digest_run(systems._dense(system, lab.load(folder), 1000))
 
 
+def search_by_codes(folder: Path, name: str):  # noqa: ANN201
+    """Return the run of a search by codes of two bits; vectors and codes that are not stored are made."""
+    import mirblab as lab
+    from mirblab.retrieval import systems
+
+    system = systems.System("coded", "coded", {"kind": "dense", "encoder": name, "code_bits": 2})
+    return systems._dense(system, lab.load(folder), ALL_DEPTH)
+
+
+def fuse_all(folder: Path, name: str) -> str:
+    import mirblab as lab
+    from mirblab.retrieval import bm25
+
+    parts = [bm25.search(lab.load(folder), depth=ALL_DEPTH), search_by_codes(folder, name)]
+    return digest_run(lab.fusion.fuse(parts, "rrf", ALL_DEPTH))
+
+
 def load(folder: Path) -> str:
     import mirblab as lab
 
     return lab.load(folder).fingerprint
 
 
-def search(folder: Path) -> str:
+def search(folder: Path, depth: int = 1000) -> str:
     import mirblab as lab
     from mirblab.retrieval import bm25
 
-    run = bm25.search(lab.load(folder), depth=1000)
+    run = bm25.search(lab.load(folder), depth=depth)
     digest = hashlib.blake2b(digest_size=8)
     for name in ("query_id", "doc_id"):
         digest.update("\n".join(run[name].astype(str)).encode())
@@ -166,7 +190,7 @@ def search(folder: Path) -> str:
 
 STEPS: dict[str, Callable[..., object]] = {
     "write": write, "load": load, "search": search, "write words": write_words, "encode": search_by_vectors,
-    "dense": search_by_vectors,
+    "dense": search_by_vectors, "codes": lambda *given: digest_run(search_by_codes(*given)), "fused": fuse_all,
 } | {name: partial(use_runs, name) for name in ("made", "read", "values", "compare", "fuse")}  # fmt: skip
 
 
@@ -193,8 +217,8 @@ def measure(step: str, folder: Path, numbers: list[int | str]) -> dict[str, obje
     return {"seconds": seconds, "peak_mb": peak, "own_mb": own[0], "result": result}
 
 
-def show(home: str, label: str, step: str, *numbers: int | str) -> object:
-    """Run a step in a process of its own, print a line of the table, and return what the step gave."""
+def show(home: str, label: str, step: str, *numbers: int | str) -> dict[str, object]:
+    """Run a step in a process of its own, print a line of the table, and return what was measured."""
     task = [
         sys.executable,
         __file__,
@@ -208,7 +232,7 @@ def show(home: str, label: str, step: str, *numbers: int | str) -> object:
     print(
         f"{label} {step:>14} {about['seconds']:>8} {about['peak_mb']:>8,} {about['own_mb']:>7,} {disk:>8,}", flush=True
     )
-    return about["result"]
+    return about
 
 
 def show_forms(home: Path | None, n_docs: int, jsonl: int) -> None:
@@ -218,7 +242,9 @@ def show_forms(home: Path | None, n_docs: int, jsonl: int) -> None:
         with tempfile.TemporaryDirectory(dir=home, prefix="parts-") as folder:
             label = f"{n_docs:>10,} {'jsonl' if in_one_file else 'parts':>6}"
             show(folder, label, "write", n_docs, in_one_file)
-            found[in_one_file] = {step: show(folder, label, step) for step in ("load", "search", "search again")}
+            found[in_one_file] = {
+                step: show(folder, label, step)["result"] for step in ("load", "search", "search again")
+            }
     if len(found) == 2:
         print(f"{'':>10} fingerprints and runs are {'equal' if found[True] == found[False] else 'DIFFERENT'}: "
               f"{found[False]['search']}")  # fmt: skip
@@ -231,7 +257,7 @@ def show_runs(home: Path | None, n_docs: int, n_queries: int, depths: list[int])
         show(folder, f"{n_docs:>10,} {'':>6}", "load")
         for depth in depths:
             for step in ("made", "read", "values", "compare", "fuse"):
-                print(f"{'':>10} {show(folder, f'{n_docs:>10,} {depth:>6,}', step, depth)}")
+                print(f"{'':>10} {show(folder, f'{n_docs:>10,} {depth:>6,}', step, depth)['result']}")
 
 
 def show_vectors(home: Path | None, n_docs: int, name: str) -> None:
@@ -240,7 +266,27 @@ def show_vectors(home: Path | None, n_docs: int, name: str) -> None:
         label = f"{n_docs:>10,} {'parts':>6}"
         show(folder, label, "write", n_docs, False)
         for step in ("encode", "dense"):
-            print(f"{'':>10} {show(folder, label, step, name)}")
+            print(f"{'':>10} {show(folder, label, step, name)['result']}")
+
+
+def show_all(home: Path | None, sizes: list[int], name: str) -> None:
+    """Measure everything on each size, and print how seconds and memory grow."""
+    steps: dict[str, tuple[int | str, ...]] = {
+        "load": (), "search": (ALL_DEPTH,), "search again": (ALL_DEPTH,), "codes": (name,), "codes again": (name,),
+        "fused": (name,),
+    }  # fmt: skip
+    found: dict[str, list[dict[str, object]]] = {}
+    for n_docs in sizes:
+        with tempfile.TemporaryDirectory(dir=home, prefix="parts-") as folder:
+            label = f"{n_docs:>10,} {'parts':>6}"
+            found.setdefault("write", []).append(show(folder, label, "write", n_docs, False))
+            for step, numbers in steps.items():
+                found.setdefault(step, []).append(show(folder, label, step, *numbers))
+    for step, rows in found.items():
+        grown = np.diff(np.log(sizes))
+        slopes = {what: np.diff(np.log([max(float(row[what]), 0.1) for row in rows])) / grown
+                  for what in ("seconds", "own_mb")}  # fmt: skip
+        print(f"{step:>14}", *(f"{what} {' '.join(f'{one:5.2f}' for one in own)}" for what, own in slopes.items()))
 
 
 def main() -> None:
@@ -250,6 +296,7 @@ def main() -> None:
     parser.add_argument("--runs", default="")
     parser.add_argument("--queries", type=int, default=25_000)
     parser.add_argument("--encoder", default="", help="its name, or the path of its folder")
+    parser.add_argument("--all", default="", help="the encoder of a search by codes: its name, or its folder's path")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--step", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -258,7 +305,11 @@ def main() -> None:
         print(json.dumps(measure(step, Path(folder), numbers)))
         return
     print(f"{'documents':>10} {'':>6} {'step':>14} {'seconds':>8} {'peak MB':>8} {'own MB':>7} {'disk MB':>8}")
-    for n_docs in map(int, given.docs.split(",")):
+    sizes = list(map(int, given.docs.split(",")))
+    if given.all:
+        show_all(given.folder, sizes, given.all)
+        return
+    for n_docs in sizes:
         if given.runs:
             show_runs(given.folder, n_docs, given.queries, list(map(int, given.runs.split(","))))
         elif given.encoder:

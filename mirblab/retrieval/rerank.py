@@ -27,6 +27,7 @@ RUNS_VERSION = 1
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
 _OWN_MODULES = "mirblab.encoders.segments."
 PAIR_BATCH = 512
+_AT_ONCE = {"cpu": 16}  # pairs in one pass; on a GPU all of a batch, which is busy then
 DOC_BLOCK = 500
 
 
@@ -159,10 +160,13 @@ def _cross_encode(
     query_sizes, doc_sizes = (np.array([len(text) for text in texts], np.int64) for texts in (query_texts, doc_texts))
     order = np.lexsort((-query_sizes[queries], docs, -doc_sizes[places])).tolist()
     scores = np.empty(len(pairs), np.float32)
+    at_once = _AT_ONCE.get(model.device.type, PAIR_BATCH)
     with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
         for start in range(0, len(pairs), PAIR_BATCH):
             batch = order[start : start + PAIR_BATCH]
-            scores[batch] = model.predict([pairs[index] for index in batch], batch_size=16, show_progress_bar=False)
+            scores[batch] = model.predict(
+                [pairs[index] for index in batch], batch_size=at_once, show_progress_bar=False
+            )
             bar.update(len(batch))
     return scores
 

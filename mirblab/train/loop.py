@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import re
 import threading
 import time
@@ -82,7 +83,7 @@ def run_to_end(run: TrainingRun) -> None:
     journal, stop = Journal(run.folder, checkpoint.step if checkpoint else -1), threading.Event()
     run.passes.model.train()
     with (
-        _torch_restored(),
+        _torch_restored(run.passes.model.device.type),
         defer_interrupt(stop.set),
         progress(run.n_steps, f"training {run.recipe.name}", "steps") as bar,
     ):
@@ -244,17 +245,24 @@ def _evaluate(run: TrainingRun, journal: Journal, step: int) -> None:
 
 
 @contextlib.contextmanager
-def _torch_restored() -> Iterator[None]:
-    """Let torch use the cores that encoding may use; restore its threads and random states afterwards."""
+def _torch_restored(device: str) -> Iterator[None]:
+    """Let torch use the cores that encoding may use, and on a GPU only sums in a fixed order; restore all afterwards.
+
+    Without the second the same training gives other bytes each time. cuBLAS reads its own setting from the environment.
+    """
     import torch
 
-    before = torch.get_num_threads()
+    threads, was_fixed = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(n_threads())
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
     try:
         with torch.random.fork_rng():
             yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(was_fixed)
 
 
 @dataclass(frozen=True)
@@ -369,9 +377,8 @@ def restore_state(model: Any, optimiser: Any, tensors: dict[str, torch.Tensor]) 
             current[name].copy_(value)
     for name in sorted(tensors.keys() - stored.keys()):
         _, field, parameter_name = name.split("/", 2)
-        weight, value = weights[parameter_name], tensors[name].clone()
-        # AdamW counts its steps on the CPU.
-        optimiser.state[weight][field] = value if field == "step" else value.to(weight.device)
+        weight = weights[parameter_name]
+        optimiser.state[weight][field] = tensors[name].clone().to(weight.device)
 
 
 def average_weights(model: Any, before: Mapping[str, torch.Tensor], share: float) -> None:

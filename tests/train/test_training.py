@@ -382,6 +382,15 @@ def test_a_killed_run_ends_with_the_same_bytes(home: Path, more: dict[str, Any],
     assert train.train("mine", views, **often) == made
 
 
+def test_on_a_gpu_sums_have_a_fixed_order_while_a_model_is_trained() -> None:
+    import torch
+
+    with loop._torch_restored("cuda"):
+        assert torch.are_deterministic_algorithms_enabled()
+    with loop._torch_restored("cpu"):
+        assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_another_seed_gives_another_model(home: Path) -> None:
     """And the same one the same bytes; a model of another recipe is not taken for this one, nor replaced unasked."""
     views = made_up_views()

@@ -81,6 +81,7 @@ _IF_THEN = re.compile(
 _ITEM = rf"(?:\(\w{{1,4}}\)|{HIDDEN}+)"
 _IMPLIES = re.compile(rf"(?P<one>{_ITEM}) implies (?:that )?(?P<other>{_ITEM})(?=\s*(?:[.,;:)]|\Z|and\b))")
 _DIAGRAM = re.compile(r"\\xymatrix|\\begin\{(?:CD|tikzcd|array|matrix)|\\left\s*[<>]|\\right\s*[<>]")
+_MINUS_ONE = re.compile(r"\(\s*-\s*1\s*\)\s*\Z")
 _INDEX = re.compile(
     r"(?P<base>\\[A-Za-z]+\{[A-Za-z]+\}|\\?[A-Za-z]+'*)_(?:(?P<bare>[a-z0-9])(?![A-Za-z0-9])|\{(?P<braced>[a-z0-9]{1,3})\})"
 )
@@ -305,6 +306,8 @@ def swap_indices(proof: str) -> Iterator[Change]:
                 new = f"{one['base']}{second}{formula[one.end() : other.end('base')]}{first}"
                 yield Change(start + one.start(), start + other.end(), new)
         for match in _SHIFT.finditer(formula):
+            if match[0][0] == "^" and _MINUS_ONE.search(formula, 0, match.start()):  # (-1)^{n+1} is (-1)^{n-1}
+                continue
             sign = start + match.start("sign")
             yield Change(sign, sign + 1, {"+": "-", "-": "+"}[match["sign"]])
         for match in _PAIR.finditer(formula):

@@ -113,6 +113,8 @@ def test_every_formula_rule_has_an_example() -> None:
         ("power-exchanged", "x^{x}"),
         ("fraction-inverted", r"\frac{a+b}{b+a}"),
         ("product-commuted", r"x\sin y"),  # would become sin(yx)
+        ("product-commuted", "cosx=z"),
+        ("fraction-inlined", r"4\frac{6}{7}=x"),  # four and six sevenths
         ("sum-commuted", r"\undefinedcommand+x"),
         ("sum-commuted", ""),
     ],

@@ -57,6 +57,7 @@ def all_of(kind: str, proof: str) -> list[str]:
         ("indices-swapped", "$f_i : U_i \\to V_j$", ["$f_i : U_j \\to V_i$"]),
         ("indices-swapped", r"$x_{ij}$", [r"$x_{ji}$"]),
         ("indices-swapped", r"$H^{n + 1}(X_{i-1})$", [r"$H^{n - 1}(X_{i-1})$", r"$H^{n + 1}(X_{i+1})$"]),
+        ("indices-swapped", r"$(-1)^{n+1} x_{n+1}$", [r"$(-1)^{n+1} x_{n-1}$"]),
         ("indices-swapped", r"$\mathcal{F}_i \to G_{12}$", [r"$\mathcal{F}_{12} \to G_i$"]),
         ("indices-swapped", r"$x_1 + x_2$, $A \otimes_R B_i$, $a_i b_i$, $x^{i+10}$, x_i y_j", []),
         ("converse", "If $a$, then $b$.", ["If $b$, then $a$."]),

@@ -42,6 +42,10 @@ _OTHER_STRICTNESS = {"<": r"\le", ">": r"\ge", r"\lt": r"\le", r"\gt": r"\ge",
 _NO_NUMBERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZdfghu")
 _NO_NUMBER = re.compile(r"\\(?:phi|varphi|psi|sigma|tau|pi|rho|Phi|Psi|Delta|Gamma)(?![a-zA-Z])")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
+# Names of functions that are written as letters, as in sinx.
+_NAME = re.compile(
+    r"(?<!\\)(?<![A-Za-z])(?:arc)?(?:sin|cos|tan|cot|sec|csc|log|ln|exp|lim|max|min|sup|inf|det|dim|ker|gcd|mod)"
+)
 _INVERSE = re.compile(r"\^\s*\{\s*-")
 _HALF = re.compile(r"\{\s*(?:1\s*/\s*2|\\[dt]?frac\s*\{?\s*1\s*\}?\s*\{?\s*2\s*\}?)\s*\}")
 _MINUS_ONE = re.compile(r"\{\s*-\s*1\s*\}")
@@ -124,6 +128,7 @@ def commute_products(source: Source) -> Iterator[Change]:
     r"""Yield `a \cdot b` as `b \cdot a` and `ab` as `ba`, for numbers and letters that are usually numbers."""
     if _INVERSE.search(source.latex):
         return
+    names = list(_NAME.finditer(source.latex))
     for gap in (_SIGN, _JUXTAPOSED):
         for node, spans in source.operands("U!times", gap):
             texts = [source.text(span) for span in spans]
@@ -133,7 +138,8 @@ def commute_products(source: Source) -> Iterator[Change]:
             for one, other in zip(spans, spans[1:], strict=False):
                 is_digit = gap is _JUXTAPOSED and any(source.text(each)[0].isdigit() for each in (one, other))
                 is_call = gap is _JUXTAPOSED and source.text(other)[0] in "(["
-                if not is_digit and not is_call:
+                is_name = gap is _JUXTAPOSED and any(one[0] < name.end() and name.start() < other[1] for name in names)
+                if not (is_digit or is_call or is_name):
                     yield _exchanged(source, one, other)
 
 
@@ -157,8 +163,10 @@ def reassociate(source: Source) -> Iterator[Change]:
 
 
 def inline_fractions(source: Source) -> Iterator[Change]:
-    r"""Yield `\frac{a}{b}` as `a/b`, with the brackets that it needs; derivatives stay."""
+    r"""Yield `\frac{a}{b}` as `a/b`, with the brackets that it needs; derivatives and mixed numbers stay."""
     for node, whole, above, below in _fractions(source):
+        if source.latex[: whole[0]].rstrip()[-1:].isdigit() and (above + below).isdigit():
+            continue
         parent = source.tree.labels[source.tree.parents[node]] if node else ""
         new = f"{_bracketed(above)}/{_bracketed(below)}"
         is_alone = parent in ("", "U!eq", "O!lt", "O!leq", "O!gt", "O!geq", "U!plus") or source.outer(node) != whole

@@ -18,9 +18,9 @@ that of two systems and significance.compare, "fuse" the fusion of their runs. W
 search, "encode" with no vector stored and "dense" with all of them.
 
 With --all everything is done with each collection, 100 documents deep: BM25, codes of two bits per dimension for the
-vectors of a static encoder, and the fusion of both by reciprocal ranks. "again" has all indexes stored, but no run. The
-last table has, for each step, the slope of its seconds and of its own memory between the sizes, on a logarithmic scale:
-1 is linear growth.
+vectors of a static encoder, the fusion of both by reciprocal ranks, and near-duplicates. "again" has all indexes
+stored, but no run. The last table has, for each step, the slope of its seconds and of its own memory between the sizes,
+on a logarithmic scale: 1 is linear growth.
 """
 
 from __future__ import annotations
@@ -170,6 +170,16 @@ def fuse_all(folder: Path, name: str) -> str:
     return digest_run(lab.fusion.fuse(parts, "rrf", ALL_DEPTH))
 
 
+def find_near(folder: Path) -> str:
+    """Return how many near-duplicates of each other, and of the queries, the documents have."""
+    import mirblab as lab
+    from mirblab.data.near_duplicates import find_repeats
+
+    collection = lab.load(folder)
+    found = find_repeats([collection.query_texts, collection.texts])
+    return f"{len(found.pairs):,} near pairs"
+
+
 def load(folder: Path) -> str:
     import mirblab as lab
 
@@ -191,6 +201,7 @@ def search(folder: Path, depth: int = 1000) -> str:
 STEPS: dict[str, Callable[..., object]] = {
     "write": write, "load": load, "search": search, "write words": write_words, "encode": search_by_vectors,
     "dense": search_by_vectors, "codes": lambda *given: digest_run(search_by_codes(*given)), "fused": fuse_all,
+    "near": find_near,
 } | {name: partial(use_runs, name) for name in ("made", "read", "values", "compare", "fuse")}  # fmt: skip
 
 
@@ -273,7 +284,7 @@ def show_all(home: Path | None, sizes: list[int], name: str) -> None:
     """Measure everything on each size, and print how seconds and memory grow."""
     steps: dict[str, tuple[int | str, ...]] = {
         "load": (), "search": (ALL_DEPTH,), "search again": (ALL_DEPTH,), "codes": (name,), "codes again": (name,),
-        "fused": (name,),
+        "fused": (name,), "near": (),
     }  # fmt: skip
     found: dict[str, list[dict[str, object]]] = {}
     for n_docs in sizes:

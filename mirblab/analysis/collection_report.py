@@ -15,8 +15,9 @@ from rich.table import Table
 
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
-from mirblab.data.collection import Collection, check_fits
+from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
+from mirblab.data.parts import texts_at
 from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.evaluation import measures
@@ -156,8 +157,6 @@ def report(
     >>> found.duplicates.columns.tolist()
     ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
     """
-    for each in (collection, *others):
-        check_fits(each, "the report")
     groups = [collection.query_texts, collection.texts]
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
     same = find_repeats(groups, threshold, seed, n_asked=2)
@@ -439,7 +438,7 @@ def _truncated_share(
     model: Encoder, role: str, texts: Sequence[str], instruction: str, n_sample: int, seed: int
 ) -> dict:
     places = np.random.default_rng(seed).permutation(len(texts))[:n_sample]
-    count = model.n_truncated([texts[place] for place in np.sort(places).tolist()], role, instruction)
+    count = model.n_truncated(texts_at(texts, np.sort(places)), role, instruction)
     share = count / max(len(places), 1)
     low, high = (share, share) if len(places) == len(texts) else wilson_interval(count, len(places))
     return {"texts": len(texts), "sampled": len(places), "truncated": count, "share": share, "low": low, "high": high}
@@ -497,26 +496,28 @@ class _NameSearch:
     def __init__(self, collection: Collection) -> None:
         self.query_ids, self.doc_ids = collection.query_ids, collection.doc_ids
         self.queries, self.docs = collection.query_texts, collection.texts
-        self.titles = collection.corpus.title.to_list()
+        answers = np.unique(collection.relevant.doc_id.cat.codes.to_numpy().astype(np.int64))
+        self.titles = dict(zip(answers.tolist(), collection.corpus.title.iloc[answers], strict=True))
+        self.answers = dict(zip(answers.tolist(), texts_at(collection.texts, answers), strict=True))
 
     def in_pair(self, query: int, doc: int) -> Iterator[tuple[str, str, str, str]]:
         ids = str(self.query_ids[query]), str(self.doc_ids[doc])
         for kind, name in self.named(query, doc):
             yield *ids, kind, name
         for name in declared_names(self.queries[query]):
-            if is_identifier(name) and occurs_as_word(name, self.docs[doc]):
+            if is_identifier(name) and occurs_as_word(name, self.answers[doc]):
                 yield *ids, "query's name", name
-        query_text, doc_text = fold_text(self.queries[query]), fold_text(self.docs[doc])
+        query_text, doc_text = fold_text(self.queries[query]), fold_text(self.answers[doc])
         if query_text != doc_text:
             if _is_long(query_text) and query_text in doc_text:
                 yield *ids, "query in answer", self.queries[query][:80]
             elif _is_long(doc_text) and doc_text in query_text:
-                yield *ids, "answer in query", self.docs[doc][:80]
+                yield *ids, "answer in query", self.answers[doc][:80]
 
     def named(self, query: int, doc: int) -> Iterator[tuple[str, str]]:
         """Yield kind and name of each name of the document that the query has; at most one of a kind."""
         text, seen = self.queries[query], set()
-        for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.docs[doc]):
+        for kind, name in document_names(str(self.doc_ids[doc]), self.titles[doc], self.answers[doc]):
             where, what = (fold_text(text), fold_text(name)) if kind == "title" else (text, name)
             if kind not in seen and occurs_as_word(what, where):
                 seen.add(kind)

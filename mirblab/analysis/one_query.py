@@ -15,7 +15,7 @@ from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.query_clusters import points
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, check_fits
-from mirblab.data.near_duplicates import near_pairs
+from mirblab.data.near_duplicates import GroupedTexts, near_pairs
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import escape_html, excerpts, text_html
 from mirblab.encoders.encoding import encoder
@@ -239,10 +239,9 @@ def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0
     0
     """
     collection = query.collection
-    check_fits(collection, "the search for near-duplicates")
     wanted = {*query.grades, *(name for ranking in query.rankings.values() for name in ranking.doc_id.head(depth))}
     selected = np.append(collection.doc_ids.isin(list(wanted)), True)
-    pairs = near_pairs([*collection.texts, query.text], threshold, asked=selected)
+    pairs = near_pairs(GroupedTexts([collection.texts, [query.text]]), threshold, asked=selected)
     rows = []
     for left, right, jaccard in zip(pairs.left.tolist(), pairs.right.tolist(), pairs.jaccard.tolist(), strict=True):
         other = str(collection.doc_ids[left])

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain
+from typing import overload
 
 import numpy as np
 import pandas as pd
 
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
+from mirblab.data.parts import texts_at
 
 WORDS_PER_SHINGLE = 3  # words in a shingle
 N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and the least share of pairs at the threshold to find
 _TEXTS_PER_BLOCK, _PAIRS_PER_BLOCK = 256, 1 << 12  # handled at once, so that they stay in the cache
+_LARGEST_IN_MEMORY = 1 << 21  # texts whose signatures are in memory; those of more lie in a file, half a kilobyte each
+_PAIRS_PER_READING = 1 << 18  # pairs whose texts are in memory at once
 _LARGEST_BUCKET = 64  # in a larger bucket a text is compared with this number of following texts
 _ESTIMATE_SLACK = 0.25  # pairs with an estimate further below the threshold are not checked: six standard errors
 _LETTER, _SIGN = 1, 2
@@ -95,18 +101,49 @@ def find_repeats(
     digests, first, classes = np.unique(
         np.concatenate([text_digests(group) for group in groups]), return_index=True, return_inverse=True
     )
+    order = np.argsort(first)  # classes are numbered as they are met, so that texts are read in their order
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    first, digests, classes = first[order], digests[order], rank[classes]
     ends = np.cumsum([len(group) for group in groups])
-    texts = list(chain.from_iterable(groups))
-    distinct = [texts[position] for position in first.tolist()]
-    del texts
     asked = None
     if n_asked:
         asked = np.zeros(len(digests), bool)
         asked[classes[: ends[n_asked - 1]]] = True
-    near = near_pairs(distinct, threshold, seed, asked)
+    near = near_pairs(GroupedTexts(groups, first), threshold, seed, asked)
     classes = np.where(digests[classes] == 0, -1, classes)
     pairs = pd.DataFrame({"left": near.left, "right": near.right, "jaccard": near.jaccard})
     return RepeatedTexts(np.split(classes, ends[:-1]), pairs, near.recall, near.n_cut)
+
+
+class GroupedTexts(Sequence[str]):
+    """The texts at some *places* (None: all) of all *groups* one after the other, read as they are needed."""
+
+    def __init__(self, groups: Sequence[Sequence[str]], places: np.ndarray | None = None) -> None:
+        self.groups = groups
+        self.starts = np.cumsum([0, *map(len, groups)])
+        self.places = np.arange(self.starts[-1]) if places is None else places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        return self.at(np.arange(len(self))[item]) if isinstance(item, slice) else self.at(np.array([item]))[0]
+
+    def at(self, rows: np.ndarray) -> list[str]:
+        """Return the texts of some rows, in their order."""
+        places, found = self.places[rows], [""] * len(rows)
+        group_of = np.searchsorted(self.starts, places, side="right") - 1
+        for number in np.unique(group_of).tolist():
+            own = np.flatnonzero(group_of == number)
+            texts = texts_at(self.groups[number], places[own] - self.starts[number])
+            for place, text in zip(own.tolist(), texts, strict=True):
+                found[place] = text
+        return found
 
 
 def near_pairs(
@@ -154,7 +191,7 @@ def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tu
     random = np.random.default_rng(seed)
     masks = random.integers(0, 2**32, n_hashes, dtype=np.uint32)
     factors = random.integers(0, 2**31, n_hashes, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
-    out, has_words = np.zeros((len(texts), n_hashes), np.uint32), np.zeros(len(texts), bool)
+    out, has_words = _empty_signatures(len(texts), n_hashes), np.zeros(len(texts), bool)
     with progress(len(texts), "comparing texts", "texts") as bar:
 
         def task(block: slice) -> None:
@@ -171,6 +208,24 @@ def minhash_signatures(texts: Sequence[str], n_hashes: int, seed: int = 0) -> tu
 
         run_in_threads(task, split_range(len(texts), _TEXTS_PER_BLOCK), n_cores())
     return out, has_words
+
+
+def _empty_signatures(n_texts: int, n_hashes: int) -> np.ndarray:
+    """Return zeros, uint32 (n_texts, n_hashes): in memory, or for many texts in a file without a name, by columns."""
+    if n_texts <= _LARGEST_IN_MEMORY:
+        return np.zeros((n_texts, n_hashes), np.uint32)
+    folder, n_bytes = paths.cache(), 4 * n_texts * n_hashes
+    try:
+        atomic_files.make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            if hasattr(os, "posix_fallocate"):  # so that a full disk is an error here and not a crash later
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            return np.memmap(file, np.uint32, "w+", shape=(n_texts, n_hashes), order="F")
+    except OSError as error:
+        raise MirblabError(
+            f"the signatures of {n_texts:,} texts need {n_bytes / 1e9:.1f} GB in {folder}: {error}; free some room, "
+            "or set MIRBLAB_HOME to a folder on another disk"
+        ) from error
 
 
 def candidate_pairs(
@@ -202,10 +257,15 @@ def candidate_pairs(
 
 def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the exact Jaccard similarity of the sets of word triples of each pair of positions, float64 (n_pairs,)."""
-    involved, positions = np.unique(np.concatenate([left, right]), return_inverse=True)
-    starts, sets = _sets([texts[position] for position in involved.tolist()])
-    task = partial(_jaccard, starts, sets, positions[: len(left)], positions[len(left) :])
-    return np.concatenate([np.empty(0), *run_in_threads(task, split_range(len(left), _PAIRS_PER_BLOCK), n_cores())])
+    found = [np.empty(0)]
+    for some in split_range(len(left), _PAIRS_PER_READING):
+        involved, positions = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
+        here = texts.at(involved) if isinstance(texts, GroupedTexts) else texts_at(texts, involved)
+        starts, sets = _sets(here)
+        n_pairs = len(positions) // 2
+        task = partial(_jaccard, starts, sets, positions[:n_pairs], positions[n_pairs:])
+        found += run_in_threads(task, split_range(n_pairs, _PAIRS_PER_BLOCK), n_cores())
+    return np.concatenate(found)
 
 
 def shingles(texts: Sequence[str], size: int = WORDS_PER_SHINGLE) -> tuple[np.ndarray, np.ndarray]:
@@ -238,8 +298,10 @@ def text_digests(texts: Sequence[str]) -> np.ndarray:
     (True, False, 0)
     """
     folded = (fold_text(text).encode("utf-8", "surrogatepass") for text in texts)
-    parts = [hashlib.blake2b(text, digest_size=8).digest() if text else bytes(8) for text in folded]
-    return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
+    numbers = (
+        int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") if text else 0 for text in folded
+    )
+    return np.fromiter(numbers, np.uint64, len(texts))
 
 
 def fold_text(text: str) -> str:

@@ -21,7 +21,7 @@ from tiny_encoder import make_model
 import mirblab as lab
 from mirblab.analysis.searching import free_text
 from mirblab.core.errors import MirblabError
-from mirblab.data import beir, parts, parts_writer
+from mirblab.data import beir, near_duplicates, parts, parts_writer
 from mirblab.data import collection as collection_module
 from mirblab.data.collection import Collection, load_folder
 from mirblab.encoders import encoding
@@ -408,11 +408,9 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
     monkeypatch.setattr(collection_module, "MOST_TEXTS", 100)
     query = lab.analysis.describe_query(other, other.query_ids[0], [run])
     uses = [
-        lambda collection: lab.report(collection, encoders=()),
         lambda collection: lab.similar(collection, by="bm25", n=5),
         lambda collection: lab.similar(one, collection, by="bm25", n=5),
         lambda collection: lab.analysis.rewrite_documents(collection, 5),
-        lambda collection: lab.analysis.query_near_duplicates(replace(query, collection=collection)),
         lambda collection: lab.analysis.query_formula_matches(replace(query, collection=collection), []),
         lambda collection: retrieve(lab.system("bm25-mirb"), collection),
         lambda collection: retrieve(System("okapi", "okapi", {"kind": "bm25", "engine": "rank-bm25"}), collection),
@@ -427,6 +425,30 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
     for kind in ("sparse", "late"):
         with pytest.raises(MirblabError, match=message):
             retrieve(System(kind, kind, {"kind": kind, "encoder": "minilm"}), other)
+
+
+def test_near_duplicates_of_a_collection_in_parts_are_found_without_its_texts_in_memory(cut, tmp_path, monkeypatch):
+    """The report and the pairs of a query are those of one file; few texts are in memory, signatures go to a file."""
+    one, other = lab.load("mini-formula"), converted("mini-formula", tmp_path)
+
+    def pairs_of(collection: Collection) -> list[pd.DataFrame]:
+        run = retrieve(lab.system("bm25"), collection)
+        query = lab.analysis.describe_query(collection, collection.query_ids[0], [run])
+        report = lab.report(collection, encoders=(), threshold=0.4)
+        near = lab.analysis.query_near_duplicates(query, threshold=0.4)
+        return [near, report.copies, report.duplicates, report.summary, report.leaks, report.lengths]
+
+    expected = pairs_of(one)
+    assert len(expected[0]) and len(expected[1]) > 50
+    n_read, plain = list[int](), parts.texts_at
+    monkeypatch.setattr(near_duplicates, "texts_at", lambda texts, at: n_read.append(len(at)) or plain(texts, at))
+    monkeypatch.setattr(collection_module, "MOST_TEXTS", 10)
+    for name, size in (("_LARGEST_IN_MEMORY", 10), ("_PAIRS_PER_READING", 8), ("_TEXTS_PER_BLOCK", 32)):
+        monkeypatch.setattr(near_duplicates, name, size)
+    assert isinstance(near_duplicates.minhash_signatures(other.texts, 4)[0], np.memmap)
+    for table, wanted in zip(pairs_of(other), expected, strict=True):
+        pd.testing.assert_frame_equal(table, wanted)
+    assert 0 < max(n_read) <= 32 < len(one.texts)
 
 
 def test_exact_vectors_of_a_collection_in_parts_are_not_in_memory_together(cut, tmp_path, monkeypatch):

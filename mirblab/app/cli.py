@@ -46,6 +46,13 @@ def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
     return settings
 
 
+def parse_seed(text: str) -> int:
+    """Return a seed; MirblabError for what is no whole number from 0."""
+    if not text.isdecimal():
+        raise MirblabError(f"a seed is a whole number from 0, found '{text}'; write --seeds 0,1,2")
+    return int(text)
+
+
 def split_names(text: str) -> list[str]:
     """Return the names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
@@ -56,13 +63,25 @@ def train(
     settings: Set = None,
     out: Annotated[str, typer.Option(help="A name for the model; default: the recipe's.")] = "",
     seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    seeds: Annotated[str, typer.Option(help="A model for each of several seeds, 0,1,2: NAME-seed-0 and so on.")] = "",
     force: Annotated[bool, typer.Option(help="Train again what exists, or was begun.")] = False,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Train an encoder or a reranker and store it in the models folder; a stopped or killed training goes on."""
+    from mirblab.app import console, places
     from mirblab.train.command import run_training
 
     changes = parse_settings(settings) | ({} if seed is None else {"seed": seed})
-    raise typer.Exit(run_training(name, changes, out=out, force=force))
+    if not seeds:
+        if on != places.LOCAL:
+            raise MirblabError(f"one training runs in this process; for --on {on} give several seeds: --seeds 0,1,2")
+        raise typer.Exit(run_training(name, changes, out=out, force=force))
+    if "seed" in changes:
+        raise MirblabError(f"--seeds {seeds} and seed {changes['seed']} are both given; leave one of them out")
+    numbers = [parse_seed(text) for text in split_names(seeds)]
+    with places.open_place(on, insecure=insecure) as place:
+        raise typer.Exit(console.train_seeds(place, name, changes, numbers, out=out, force=force))
 
 
 def rephrase(

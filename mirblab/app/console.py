@@ -11,6 +11,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from mirblab.app.hand_runs import (
     notebook_defaults,
     notebook_parameters,
 )
-from mirblab.app.places import Place
+from mirblab.app.places import Place, explain_failure
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -44,6 +45,7 @@ from mirblab.encoders.spaces import open_spaces
 from mirblab.evaluation import arqmath, imported, measures
 from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
+from mirblab.train import command as train_command
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
@@ -247,6 +249,40 @@ def print_values(
             write(run, path)
             say(f"wrote {path}")
     print_table(("collection", "queries", *map(str, checked)), rows, chosen.label)
+
+
+def train_seeds(
+    place: Place, name: str, changes: Mapping[str, Any], seeds: Sequence[int], *, out: str = "", force: bool = False
+) -> int:
+    """Train a model of a recipe for each seed, several at once where *place* has processes; return the exit status.
+
+    The models are called *out*, or as the recipe, with "-seed-" and the seed. A stopped training goes on when the same
+    command is given again.
+    """
+    named = {f"{out or name}-seed-{seed}": seed for seed in seeds}
+    if place.runs is None:
+        return max(
+            train_command.run_training(name, {**changes, "seed": seed}, out=model, force=force)
+            for model, seed in named.items()
+        )
+    train_command.train_tokens(name, changes)
+    waiting = {
+        place.submit(train_command.train_seed, name, dict(changes), seed, model, force): model
+        for model, seed in named.items()
+    }
+    n_failed = 0
+    for number, future in enumerate(as_completed(waiting), 1):
+        model = waiting.pop(future)
+        try:
+            say(f"[{number}/{len(named)}] {model} is trained: {future.result()}")
+            train_command.print_summary(model)
+        except Exception as error:  # whatever a worker raised is reported with what it was to make
+            n_failed += 1
+            say(
+                f"[{number}/{len(named)}] {model} failed: {explain_failure(error)}; the same command goes on",
+                to=sys.stderr,
+            )
+    return 1 if n_failed else 0
 
 
 def _is_folder(name: str) -> bool:

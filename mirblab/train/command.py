@@ -27,11 +27,24 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     state = "is there" if was_there else "is trained"
     say(f"{shown} {state}: {folder}")
     if (training.workshop_folder(shown) / "log.jsonl").is_file():
-        _summary(shown)
+        print_summary(shown)
     return 0
 
 
-def _summary(name: str) -> None:
+def train_tokens(name: str, changes: Mapping[str, Any]) -> None:
+    """Train the static model whose token embeddings a recipe begins with, where it is missing."""
+    plan = recipe(name, **changes)
+    if plan.tokens_from and local.find_trained(plan.tokens_from) is None:
+        train(plan.tokens_from)
+
+
+def train_seed(name: str, changes: Mapping[str, Any], seed: int, out: str, force: bool) -> str:
+    """Train one of several models of a recipe, which differ in their seed, and return its folder; see `app.places`."""
+    return str(train(recipe(name, **changes, seed=seed), out=out, force=force))
+
+
+def print_summary(name: str) -> None:
+    """Print how long the training of a model took and what its log's first and last evaluation say."""
     table = training_log(name)
     if "loss" in table:
         steps = table.dropna(subset="loss")

@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 import pytest
 
-from mirblab.app import batch, places, suite_files
+from mirblab.app import batch, console, places, suite_files
 from mirblab.app.batch import MissingRun
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -120,6 +120,27 @@ def test_the_number_of_processes_is_said_once() -> None:
         places.open_place("pool:2", 3).__enter__()
     with places.open_place("pool:2") as place:
         assert place.n_workers == 2 and place.conditions.threads == max(1, (os.cpu_count() or 1) // 2)
+
+
+def test_seeds_of_a_training_give_the_same_models_in_a_pool(
+    _forked: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model for each seed, by the same bytes as one after another in this process; a seed changes the model."""
+    found = {}
+    for on in ("local", "pool:2"):
+        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / on.replace(":", "-")))
+        with places.open_place(on) as place:
+            changes = {"steps": 2, "evaluate_rows": 0}
+            assert console.train_seeds(place, "mini-static", changes, [0, 7], out="small") == 0
+            said = capsys.readouterr().out
+            assert "small-seed-7 is trained" in said and "2 steps in" in said
+            failed = console.train_seeds(place, "mini-static", {"data": "no-such-views"}, [1]) if on != "local" else 1
+            assert failed == 1
+        found[on] = {
+            path.parent.name: path.read_bytes() for path in paths.models().glob("small-seed-*/model.safetensors")
+        }
+    assert "failed: no table" in capsys.readouterr().err
+    assert found["local"] == found["pool:2"] and len({*found["local"].values()}) == 2
 
 
 def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:

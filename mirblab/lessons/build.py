@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -78,21 +78,29 @@ def write_lessons(
     """Write the lessons into *folder* and return the files that were written; unchanged ones are skipped.
 
     If somebody edited a file, MirblabError names it and nothing is written; with *force* it is overwritten, with *keep*
-    only the others are written. Files as an earlier version of mirblab wrote them, with or without outputs, are
-    replaced.
+    only the others are written. So it is with students' versions in place of the teacher's, and the other way round.
+    Files as an earlier version of mirblab wrote them, with or without outputs, are replaced. MirblabError for the
+    folder of the lessons' sources.
     """
     if force and keep:
         raise MirblabError("force overwrites files that somebody edited and keep leaves them; give one of the two")
+    if Path(folder).resolve() == paths.bundled_path("notebooks").resolve():
+        raise MirblabError(
+            f"{folder} has the notebooks that the lessons are made from; choose another folder with --out"
+        )
     books = {Path(folder) / path.name: lesson_version(path, for_teacher) for path in lesson_notebooks(only)}
     existing = {path: _read_digests(path) for path in books if path.exists()}
-    stale = [path for path, book in books.items() if existing.get(path, ("", ""))[0] != digest_cells(book)]
-    edited = [path for path in stale if path in existing and existing[path][0] != existing[path][1]]
+    stale = [path for path, book in books.items() if path not in existing or existing[path].now != digest_cells(book)]
+    edited = [path for path in stale if path in existing and existing[path].now != existing[path].written]
+    others = [path for path in stale if path in existing and existing[path].for_teacher is (not for_teacher)]
     if keep:
-        stale = [path for path in stale if path not in edited]
-    elif edited and not force:
-        named = "\n  ".join(map(str, edited))
+        stale = [path for path in stale if path not in edited and path not in others]
+    elif (edited or others) and not force:
+        whose = "the students'" if for_teacher else "the teacher's"
+        what = "were edited" if edited else f"are {whose} version"
+        named = "\n  ".join(map(str, edited or others))
         raise MirblabError(
-            f"these files were edited, so nothing was written:\n  {named}\n"
+            f"these files {what}, so nothing was written:\n  {named}\n"
             "choose another folder with --out, leave these as they are with --keep, or overwrite them with --force"
         )
     for path in stale:
@@ -108,7 +116,7 @@ def lesson_version(source: Path, for_teacher: bool) -> dict[str, Any]:
     if not for_teacher:
         cells[0]["source"] += ["\n", "\n", _SOLUTIONS]
     metadata = {key: book["metadata"][key] for key in ("kernelspec", "language_info") if key in book["metadata"]}
-    metadata[_STAMP] = {"lesson": source.stem, "cells": digest_cells({"cells": cells})}
+    metadata[_STAMP] = {"lesson": source.stem, "cells": digest_cells({"cells": cells}), "for_teacher": for_teacher}
     formats = {key: book[key] for key in ("nbformat", "nbformat_minor")}
     return {"cells": cells, "metadata": metadata, **formats}
 
@@ -133,13 +141,22 @@ def digest_cells(book: dict[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(texts).encode(), digest_size=8).hexdigest()
 
 
-def _read_digests(path: Path) -> tuple[str, str]:
-    """Return the digest of a notebook's content ("unreadable" for another file), and the one stored in it."""
+class _Written(NamedTuple):
+    """The digest of a notebook's content *now*, the one it was *written* with, and for whom (None: not known)."""
+
+    now: str
+    written: str
+    for_teacher: bool | None
+
+
+def _read_digests(path: Path) -> _Written:
+    """Return what is known of a file; its content is "unreadable" where it is no notebook."""
     try:
         book = json.loads(path.read_text("utf-8"))
-        return digest_cells(book), str(book["metadata"].get(_STAMP, {}).get("cells", ""))
+        stamp = book["metadata"].get(_STAMP, {})
+        return _Written(digest_cells(book), str(stamp.get("cells", "")), stamp.get("for_teacher"))
     except (AttributeError, KeyError, TypeError, ValueError):
-        return "unreadable", ""
+        return _Written("unreadable", "", None)
 
 
 def lessons(

@@ -386,8 +386,25 @@ def test_a_file_that_was_only_run_or_only_handed_out_is_nobodys_work(tmp_path):
     code(book)[0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
     path.write_text(json.dumps(book), "utf-8")
     assert build.write_lessons(tmp_path, only=["01"]) == []
-    assert build.write_lessons(tmp_path, only=["01"], for_teacher=True) == [path]
+    book["cells"][0]["source"] = ["# An earlier title"]
+    book["metadata"]["mirblab"] = {"lesson": path.stem, "cells": build.digest_cells(book)}
+    path.write_text(json.dumps(book), "utf-8")
+    assert build.write_lessons(tmp_path, only=["01"]) == [path]
+    assert "An earlier title" not in path.read_text("utf-8")
+
+
+def test_solutions_do_not_replace_the_students_copies(tmp_path):
+    """Nor copies the solutions, unless it is said; the sources of the lessons are no place for either."""
+    (path,) = build.write_lessons(tmp_path, only=["01"])
+    with pytest.raises(MirblabError, match="are the students' version, so nothing was written"):
+        build.write_lessons(tmp_path, only=["01"], for_teacher=True)
+    assert build.write_lessons(tmp_path, only=["01"], for_teacher=True, keep=True) == []
+    assert build.write_lessons(tmp_path, only=["01"], for_teacher=True, force=True) == [path]
     assert "BEGIN SOLUTION" in path.read_text("utf-8")
+    with pytest.raises(MirblabError, match="are the teacher's version"):
+        build.write_lessons(tmp_path, only=["01"])
+    with pytest.raises(MirblabError, match="the notebooks that the lessons are made from"):
+        build.write_lessons(build.paths.bundled_path("notebooks"), only=["01"], force=True)
 
 
 def test_the_versions_are_clean_notebooks(lesson):

@@ -186,7 +186,13 @@ class PartsColumn(ExtensionArray):
         if isinstance(item, slice):
             return PartsColumn(self.parts, self.name, self.positions[item])
         item = pd.api.indexers.check_array_indexer(self, item)
-        return PartsColumn(self.parts, self.name, np.asarray(self.positions, dtype=np.int64)[item])
+        if not isinstance(self.positions, range) or item.dtype == bool:
+            return PartsColumn(self.parts, self.name, np.asarray(self.positions, dtype=np.int64)[item])
+        # without all positions in an array, which would take longer than a few texts
+        places = np.where(item < 0, item + len(self), item).astype(np.int64)
+        if ((places < 0) | (places >= len(self))).any():
+            raise IndexError(f"a position is outside of the {len(self):,} values")
+        return PartsColumn(self.parts, self.name, self.positions.start + self.positions.step * places)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the values, reading each row group once where they are in the documents' order."""

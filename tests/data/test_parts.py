@@ -427,6 +427,19 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
             retrieve(System(kind, kind, {"kind": kind, "encoder": "minilm"}), other)
 
 
+def test_positions_of_a_column_in_parts_are_those_of_an_array(cut, tmp_path):
+    """From the end, twice, by a mask and of a slice; one outside is an error."""
+    column = converted("mini-wfb", tmp_path).corpus.text.array
+    plain = np.array(lab.load("mini-wfb").corpus.text)
+    mask = np.arange(len(plain)) % 3 == 0
+    for places in (np.array([3, -1, 3, 0]), mask, np.array([], dtype=np.int64)):
+        assert list(column[places]) == plain[places].tolist()
+        assert list(column[5::2][places[: len(plain[5::2])]]) == plain[5::2][places[: len(plain[5::2])]].tolist()
+    for outside in (len(plain), -len(plain) - 1):
+        with pytest.raises(IndexError, match=f"outside of the {len(plain):,} values"):
+            column[np.array([outside])]
+
+
 def test_near_duplicates_of_a_collection_in_parts_are_found_without_its_texts_in_memory(cut, tmp_path, monkeypatch):
     """The report and the pairs of a query are those of one file; few texts are in memory, signatures go to a file."""
     one, other = lab.load("mini-formula"), converted("mini-formula", tmp_path)

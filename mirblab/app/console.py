@@ -261,10 +261,10 @@ def train_seeds(
     """
     named = {f"{out or name}-seed-{seed}": seed for seed in seeds}
     if place.runs is None:
-        return max(
-            train_command.run_training(name, {**changes, "seed": seed}, out=model, force=force)
-            for model, seed in named.items()
-        )
+        for model, seed in named.items():
+            if status := train_command.run_training(name, {**changes, "seed": seed}, out=model, force=force):
+                return status  # Ctrl-C
+        return 0
     train_command.train_tokens(name, changes)
     waiting = {
         place.submit(train_command.train_seed, name, dict(changes), seed, model, force): model

@@ -132,7 +132,9 @@ class GroupedTexts(Sequence[str]):
     @overload
     def __getitem__(self, item: slice) -> list[str]: ...
     def __getitem__(self, item: int | slice) -> str | list[str]:
-        return self.at(np.arange(len(self))[item]) if isinstance(item, slice) else self.at(np.array([item]))[0]
+        if isinstance(item, slice):
+            return self.at(np.arange(*item.indices(len(self))))
+        return self.at(np.array([item]))[0]
 
     def at(self, rows: np.ndarray) -> list[str]:
         """Return the texts of some rows, in their order."""

@@ -143,6 +143,16 @@ def test_seeds_of_a_training_give_the_same_models_in_a_pool(
     assert found["local"] == found["pool:2"] and len({*found["local"].values()}) == 2
 
 
+def test_a_seed_that_was_stopped_stops_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Ctrl-C, whose status the command returns."""
+    begun: list[str] = []
+    run = lambda name, changes, *, out, force: begun.append(out) or 130  # noqa: E731
+    monkeypatch.setattr(console.train_command, "run_training", run)
+    with places.open_place() as place:
+        assert console.train_seeds(place, "mini-static", {}, [0, 1]) == 130
+    assert begun == ["mini-static-seed-0"]
+
+
 def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:
     return MissingRun(system, collection, 0, 0, seconds, frozenset(others))
 

@@ -46,6 +46,7 @@ from mirblab.evaluation import arqmath, imported, measures
 from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 from mirblab.train import command as train_command
+from mirblab.train import recipes, training
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
@@ -259,16 +260,16 @@ def train_seeds(
     The models are called *out*, or as the recipe, with "-seed-" and the seed. A stopped training goes on when the same
     command is given again.
     """
-    named = {f"{out or name}-seed-{seed}": seed for seed in seeds}
+    named = {f"{out or name}-seed-{seed}": {**changes, "seed": seed} for seed in seeds}
     if place.runs is None:
-        for model, seed in named.items():
-            if status := train_command.run_training(name, {**changes, "seed": seed}, out=model, force=force):
+        for model, settings in named.items():
+            if status := train_command.run_training(name, settings, out=model, force=force):
                 return status  # Ctrl-C
         return 0
-    train_command.train_tokens(name, changes)
+    training.tokens_model(recipes.recipe(name, **changes))  # once, and not in several processes at the same time
     waiting = {
-        place.submit(train_command.train_seed, name, dict(changes), seed, model, force): model
-        for model, seed in named.items()
+        place.submit(train_command.train_model, name, settings, model, force): model
+        for model, settings in named.items()
     }
     n_failed = 0
     for number, future in enumerate(as_completed(waiting), 1):

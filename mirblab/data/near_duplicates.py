@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import overload
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
-from mirblab.data.parts import texts_at
+from mirblab.data.parts import StoredTexts, texts_at
 
 WORDS_PER_SHINGLE = 3  # words in a shingle
 N_HASHES, RECALL = 128, 0.995  # numbers per text at most, and the least share of pairs at the threshold to find
@@ -116,7 +115,7 @@ def find_repeats(
     return RepeatedTexts(np.split(classes, ends[:-1]), pairs, near.recall, near.n_cut)
 
 
-class GroupedTexts(Sequence[str]):
+class GroupedTexts(StoredTexts):
     """The texts at some *places* (None: all) of all *groups* one after the other, read as they are needed."""
 
     def __init__(self, groups: Sequence[Sequence[str]], places: np.ndarray | None = None) -> None:
@@ -127,19 +126,10 @@ class GroupedTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @overload
-    def __getitem__(self, item: int) -> str: ...
-    @overload
-    def __getitem__(self, item: slice) -> list[str]: ...
-    def __getitem__(self, item: int | slice) -> str | list[str]:
-        if isinstance(item, slice):
-            return self.at(np.arange(*item.indices(len(self))))
-        return self.at(np.array([item]))[0]
-
-    def at(self, rows: np.ndarray) -> list[str]:
-        """Return the texts of some rows, in their order."""
-        places, found = self.places[rows], [""] * len(rows)
-        group_of = np.searchsorted(self.starts, places, side="right") - 1
+    def at(self, rows: slice | np.ndarray) -> list[str]:
+        """Return the texts of a slice, or of some rows in their order."""
+        places = self.places[rows]
+        group_of, found = np.searchsorted(self.starts, places, side="right") - 1, [""] * len(places)
         for number in np.unique(group_of).tolist():
             own = np.flatnonzero(group_of == number)
             texts = texts_at(self.groups[number], places[own] - self.starts[number])
@@ -262,8 +252,7 @@ def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray
     found = [np.empty(0)]
     for some in split_range(len(left), _PAIRS_PER_READING):
         involved, positions = np.unique(np.concatenate([left[some], right[some]]), return_inverse=True)
-        here = texts.at(involved) if isinstance(texts, GroupedTexts) else texts_at(texts, involved)
-        starts, sets = _sets(here)
+        starts, sets = _sets(texts_at(texts, involved))
         n_pairs = len(positions) // 2
         task = partial(_jaccard, starts, sets, positions[:n_pairs], positions[n_pairs:])
         found += run_in_threads(task, split_range(n_pairs, _PAIRS_PER_BLOCK), n_cores())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -186,8 +187,9 @@ class PartsColumn(ExtensionArray):
         if isinstance(item, slice):
             return PartsColumn(self.parts, self.name, self.positions[item])
         item = pd.api.indexers.check_array_indexer(self, item)
-        if not isinstance(self.positions, range) or item.dtype == bool:
+        if not isinstance(self.positions, range):
             return PartsColumn(self.parts, self.name, np.asarray(self.positions, dtype=np.int64)[item])
+        item = np.flatnonzero(item) if item.dtype == bool else item
         # without all positions in an array, which would take longer than a few texts
         places = np.where(item < 0, item + len(self), item).astype(np.int64)
         if ((places < 0) | (places >= len(self))).any():
@@ -235,11 +237,29 @@ class PartsColumn(ExtensionArray):
         return self[:]
 
 
-class DocumentTexts(Sequence[str]):
+class StoredTexts(Sequence[str]):
+    """Texts that are read as they are needed, some at a time; a slice is a list."""
+
+    @abstractmethod
+    def at(self, rows: slice | np.ndarray) -> list[str]:
+        """Return the texts of a slice, or of some rows in their order."""
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        """Return the text of a row, or the list of those of a slice."""
+        if isinstance(item, slice):
+            return self.at(item)
+        row = range(len(self))[item]
+        return self.at(slice(row, row + 1))[0]
+
+
+class DocumentTexts(StoredTexts):
     """The texts of documents, title and text joined by one space, stripped, read from the parts as they are needed.
 
-    Iteration reads one row group after the other; one text costs a row group unless that was read recently. A slice is
-    a list.
+    Iteration reads one row group after the other; one text costs a row group unless that was read recently.
     """
 
     def __init__(self, titles: PartsColumn, texts: PartsColumn) -> None:
@@ -254,21 +274,15 @@ class DocumentTexts(Sequence[str]):
         for title, text in zip(self.titles, self.texts, strict=True):
             yield f"{title} {text}".strip()
 
-    @overload
-    def __getitem__(self, item: int) -> str: ...
-    @overload
-    def __getitem__(self, item: slice) -> list[str]: ...
-    def __getitem__(self, item: int | slice) -> str | list[str]:
-        """Return the text of a document, or the list of those of a slice."""
-        if isinstance(item, slice):
-            return list(DocumentTexts(self.titles[item], self.texts[item]))
-        return f"{self.titles[item]} {self.texts[item]}".strip()
+    def at(self, rows: slice | np.ndarray) -> list[str]:
+        """Return the texts of a slice, or of some rows in their order; each row group is read once."""
+        return list(DocumentTexts(self.titles[rows], self.texts[rows]))
 
 
 def texts_at(texts: Sequence[str], positions: np.ndarray) -> list[str]:
     """Return the *texts* at some positions, in their order; of a collection in parts each row group is read once."""
-    if isinstance(texts, DocumentTexts):
-        return list(DocumentTexts(texts.titles[positions], texts.texts[positions]))
+    if isinstance(texts, StoredTexts):
+        return texts.at(positions)
     return [texts[position] for position in np.asarray(positions).tolist()]
 
 

@@ -31,16 +31,9 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     return 0
 
 
-def train_tokens(name: str, changes: Mapping[str, Any]) -> None:
-    """Train the static model whose token embeddings a recipe begins with, where it is missing."""
-    plan = recipe(name, **changes)
-    if plan.tokens_from and local.find_trained(plan.tokens_from) is None:
-        train(plan.tokens_from)
-
-
-def train_seed(name: str, changes: Mapping[str, Any], seed: int, out: str, force: bool) -> str:
-    """Train one of several models of a recipe, which differ in their seed, and return its folder; see `app.places`."""
-    return str(train(recipe(name, **changes, seed=seed), out=out, force=force))
+def train_model(name: str, changes: Mapping[str, Any], out: str, force: bool) -> str:
+    """Train the model of a recipe without a word, as a task of another process, and return its folder."""
+    return str(train(recipe(name, **changes), out=out, force=force))
 
 
 def print_summary(name: str) -> None:

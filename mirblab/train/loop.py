@@ -246,7 +246,7 @@ def _evaluate(run: TrainingRun, journal: Journal, step: int) -> None:
 
 @contextlib.contextmanager
 def _torch_restored(device: str) -> Iterator[None]:
-    """Let torch use the cores that encoding may use, and on a GPU only sums in a fixed order; restore all afterwards.
+    """Let torch use the cores that encoding may use, and on a GPU only sums in a fixed order; restore it afterwards.
 
     Without the second the same training gives other bytes each time. cuBLAS reads its own setting from the environment.
     """

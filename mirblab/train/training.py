@@ -175,18 +175,27 @@ def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
     revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
     if pretokens := encoder.entry.get("pretokens"):  # the trained model must rewrite its texts in the same way
         revisions["pretokens"] = pretokens
-    if plan.tokens_from:
-        tokens = local.find_trained(plan.tokens_from)
-        if tokens is None:
-            static = recipe(plan.tokens_from)
-            if not static.is_static:
-                raise MirblabError(
-                    f"recipe '{plan.name}': tokens_from is '{static.name}', whose base is '{static.base}'; name a "
-                    f"recipe whose base is 'static:{plan.base}'"
-                )
-            tokens = train(static)
+    if tokens := tokens_model(plan):
         revisions["tokens_revision"] = local.folder_digest(tokens)
     return revisions
+
+
+def tokens_model(plan: Recipe) -> Path | None:
+    """Return the folder of the static model with whose token embeddings *plan* begins; a missing one is trained.
+
+    None where it begins with none. MirblabError for a recipe that is not static.
+    """
+    if not plan.tokens_from:
+        return None
+    if tokens := local.find_trained(plan.tokens_from):
+        return tokens
+    static = recipe(plan.tokens_from)
+    if not static.is_static:
+        raise MirblabError(
+            f"recipe '{plan.name}': tokens_from is '{static.name}', whose base is '{static.base}'; name a recipe whose "
+            f"base is 'static:{plan.base}'"
+        )
+    return train(static)
 
 
 def _default_evaluation(plan: Recipe, views: pd.DataFrame) -> Evaluate | None:

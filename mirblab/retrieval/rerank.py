@@ -25,6 +25,7 @@ from mirblab.retrieval import late_interaction
 RUNS_VERSION = 1
 
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
+_DTYPES = ("float32", "bfloat16")
 _OWN_MODULES = "mirblab.encoders.segments."
 PAIR_BATCH = 512
 _AT_ONCE = {"cpu": 16}  # pairs in one pass; on a GPU all of a batch, which is busy then
@@ -60,6 +61,8 @@ def _read_entry(name_or_folder: str) -> dict[str, Any]:
     where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
     if entry.get("kind") not in _NEEDED:
         raise MirblabError(f"{where}: {unknown('kind of reranker', str(entry.get('kind')), _NEEDED)}")
+    if entry.get("dtype", _DTYPES[0]) not in _DTYPES:
+        raise MirblabError(f"{where}: {unknown('dtype', str(entry['dtype']), _DTYPES)}")
     if entry.pop("trained", False):
         return entry | _trained(name_or_folder)
     if not entry.get(_NEEDED[entry["kind"]]):
@@ -152,16 +155,23 @@ def _cross_encode(
 
     So batches have little padding, and a model that reads query and document apart reads a document once.
     """
+    import torch
+
     trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
-    model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust)
+    halved = settings.get("dtype") == "bfloat16"
+    model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust, halved)
+    device = model.device.type
     used_docs, places = np.unique(docs, return_inverse=True)
     doc_texts, query_texts = texts_at(collection.texts, used_docs), _instructed_queries(settings, collection)
     pairs = [(query_texts[query], doc_texts[place]) for query, place in zip(queries, places, strict=True)]
     query_sizes, doc_sizes = (np.array([len(text) for text in texts], np.int64) for texts in (query_texts, doc_texts))
     order = np.lexsort((-query_sizes[queries], docs, -doc_sizes[places])).tolist()
     scores = np.empty(len(pairs), np.float32)
-    at_once = _AT_ONCE.get(model.device.type, PAIR_BATCH)
-    with progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar:
+    at_once = _AT_ONCE.get(device, PAIR_BATCH)
+    with (
+        torch.autocast(device, dtype=torch.bfloat16, enabled=halved),
+        progress(len(pairs), f"{collection.name}: {settings['id']}", "pair") as bar,
+    ):
         for start in range(0, len(pairs), PAIR_BATCH):
             batch = order[start : start + PAIR_BATCH]
             scores[batch] = model.predict(
@@ -172,8 +182,11 @@ def _cross_encode(
 
 
 @lru_cache(maxsize=2)
-def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> Any:
-    """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision."""
+def _cross_encoder(name: str, revision: str, max_length: int, trust: bool, halved: bool) -> Any:
+    """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision.
+
+    *halved*: it will run in bfloat16, in which fused attention is slower than plain products on a processor.
+    """
     from huggingface_hub import snapshot_download
 
     local = paths.path_exists(name)
@@ -185,9 +198,12 @@ def _cross_encoder(name: str, revision: str, max_length: int, trust: bool) -> An
             snapshot_download(name, revision=pinned, local_files_only=True)
         from sentence_transformers import CrossEncoder
 
-        return CrossEncoder(
+        model = CrossEncoder(
             name, revision=pinned, max_length=max_length, trust_remote_code=trust, local_files_only=bool(unreachable)
         )
+        if halved and model.device.type == "cpu" and hasattr(model[0], "model"):
+            model[0].model.set_attn_implementation("eager")
+        return model
     except OSError as error:
         raise MirblabError(
             f"the reranker '{name}' is not on this machine and the Hub cannot be reached; "

@@ -166,7 +166,7 @@ def test_segments_read_each_other_and_no_other_pair(home: Path) -> None:
     """After some training a score is no longer that of vectors apart, and is the same in any batch."""
     train.train("mine", pooling="segments", head_rate=10)
     revision = rerank.reranker_settings("mine")["revision"]
-    model = rerank._cross_encoder(str(paths.models() / "mine"), revision, 64, True)
+    model = rerank._cross_encoder(str(paths.models() / "mine"), revision, 64, True, False)
     pairs = [("ring field", "group"), ("ring field", " ".join(WORDS[:9])), ("", ""), (WORDS[3], WORDS[3])]
     together = model.predict(pairs)
     np.testing.assert_allclose(together, [model.predict([pair])[0] for pair in pairs], atol=1e-5)
@@ -180,6 +180,42 @@ def test_segments_read_each_other_and_no_other_pair(home: Path) -> None:
     assert not apart["attention_mask"][0, -1]
     again = similarity(interaction(apart | {"token_embeddings": other}))["scores"]
     np.testing.assert_allclose(again.detach(), similarity(joint)["scores"].detach(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("halved", "tolerance"), [(False, 1e-4), (True, 0.3)])
+def test_layers_of_both_segments_are_those_of_torch(halved: bool, tolerance: float) -> None:
+    """Random layers on texts of several lengths; torch's own TransformerEncoderLayer is the reference."""
+    torch.manual_seed(0)
+    interaction = segments.SegmentInteraction(2 * segments._HEAD, 2)
+    for parameter in interaction.parameters():
+        torch.nn.init.normal_(parameter, std=0.15)
+    mask = (torch.arange(9) < torch.tensor([9, 4, 1])[:, None]).long()
+    features = {
+        "token_embeddings": torch.randn(3, 9, 2 * segments._HEAD), "attention_mask": mask,
+        "token_type_ids": (torch.arange(9) > 2).long().expand(3, 9),
+    }  # fmt: skip
+    expected = features["token_embeddings"] + interaction.types[features["token_type_ids"]]
+    for block in interaction.blocks:
+        expected = block(expected, src_key_padding_mask=mask == 0)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=halved):
+        found = interaction(features)["token_embeddings"]
+    used = mask.bool()
+    np.testing.assert_allclose(found[used].detach(), expected[used].detach(), atol=tolerance)
+
+
+def test_a_reranker_in_bfloat16_scores_nearly_alike(home: Path) -> None:
+    """Another type for it is refused."""
+    train.train("mine", pooling="segments", head_rate=10)
+    collection = catalogue.load("made-up")
+    shortlist, entry = system("bm25").search(collection, 10), '[mine]\nkind = "cross-encoder"\ntrained = true\n'
+    whole = rerank.score_shortlist(shortlist, collection, "mine").score
+    (home / "registry" / "rerankers.toml").write_text(entry + 'dtype = "bfloat16"\n')
+    halved = rerank.score_shortlist(shortlist, collection, "mine").score
+    assert not np.array_equal(whole, halved)
+    np.testing.assert_allclose(halved, whole, atol=0.3 * whole.std())
+    (home / "registry" / "rerankers.toml").write_text(entry + 'dtype = "int8"\n')
+    with pytest.raises(MirblabError, match="int8"):
+        rerank.score_shortlist(shortlist, collection, "mine")
 
 
 def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:

@@ -110,7 +110,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 def test_the_front_door_is_small() -> None:
     """The rest stands one level down, in the package where one would look."""
-    assert len(mirblab.__all__) <= 38
+    assert len(mirblab.__all__) <= 39
 
 
 def test_every_public_package_is_reached_from_lab() -> None:

@@ -17,10 +17,11 @@ from typing import Any
 
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
-from mirblab.app.places import Place, explain_failure
+from mirblab.app.places import Place, explain_failure, open_place
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, text_files
 from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
 from mirblab.data.collection import Collection
 from mirblab.encoders import summary
 from mirblab.encoders.cache import VectorStore
@@ -406,6 +407,41 @@ def make_runs(wanted: Sequence[tuple[str, str]], split: str = "test") -> list[st
             if not system(name).is_stored(collection):
                 lost.append(f"{name} on {collection_name} cannot be stored by a worker, and is made again when needed")
     return lost
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Processes in which runs are made, several at once, as `lab.cluster` opens them."""
+
+    place: Place
+
+    def make_runs(self, systems: Sequence[str], collections: Sequence[str], split: str = "test") -> int:
+        """Make the runs of *systems* on *collections* that are not stored, and return how many were missing.
+
+        Parts of compositions are among them. Everything that searches with these names afterwards, here or elsewhere
+        with the same home folder, reads the stored runs. MirblabError for the first run that cannot be made.
+        """
+        missing = find_missing({name: list(systems) for name in collections}, split=split)
+        make_runs_at(self.place, missing, say, split)
+        return len(missing)
+
+
+@contextlib.contextmanager
+def cluster(on: str, *, insecure: bool = False) -> Iterator[Cluster]:
+    """Open the processes of *on*, until the block ends: "pool:4", or a Dask scheduler, "tcp://HOST:PORT" or "tls://...".
+
+    Interrupting the notebook ends the processes of a pool; what is stored stays. MirblabError for another *on*, and for
+    a scheduler without workers that have this home folder and this code, or, unless *insecure*, open to other machines.
+
+    >>> with cluster("pool:2") as two:
+    ...     n_missing = two.make_runs([], ["mini-qa"])
+    >>> n_missing
+    0
+    """
+    with open_place(on, insecure=insecure) as place:
+        if place.runs is None:
+            raise MirblabError("this process makes runs without being asked; take pool:2 for two others")
+        yield Cluster(place)
 
 
 def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]:

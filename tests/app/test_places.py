@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
+import mirblab as lab
 from mirblab.app import batch, console, places, suite_files
 from mirblab.app.batch import MissingRun
 from mirblab.core import paths
@@ -120,6 +122,25 @@ def test_the_number_of_processes_is_said_once() -> None:
         places.open_place("pool:2", 3).__enter__()
     with places.open_place("pool:2") as place:
         assert place.n_workers == 2 and place.conditions.threads == max(1, (os.cpu_count() or 1) // 2)
+
+
+def test_a_notebook_makes_runs_in_other_processes(
+    _forked: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those that this process would make, and nothing is missing the second time."""
+    runs, systems = [], ["bm25", "bm25+structure"]
+    for home in ("here", "there"):
+        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / home))
+        if home == "there":
+            with lab.cluster("pool:2") as opened:
+                assert opened.make_runs(systems, ["mini-qa", "mini-wfb"]) == 6
+                assert opened.make_runs(systems, ["mini-qa", "mini-wfb"]) == 0
+            assert all(lab.system(name).is_stored(lab.load("mini-wfb")) for name in systems)
+        runs += [lab.system(name).search(lab.load("mini-wfb"), 10) for name in systems]
+    for made_here, made_there in zip(runs[:2], runs[2:], strict=True):
+        pd.testing.assert_frame_equal(made_here, made_there)
+    with pytest.raises(MirblabError, match="take pool:2"), lab.cluster("local"):
+        pass
 
 
 def test_seeds_of_a_training_give_the_same_models_in_a_pool(

@@ -22,32 +22,38 @@ HEAD = """# Which table of which paper is made where
 
 This page is generated from `notebooks/suites/` by `python docs/tables.py`. `mirblab plan SUITE` says what a suite
 needs, `mirblab batch SUITE` makes it: tables and figures land in `figures/<suite>/<notebook>/`. A part is
-*complete* where the paper's data and models are not needed, or are here; otherwise the last column says what was
-missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here.
+*complete* where the paper's data and models are not needed, or are here; otherwise the next column says what was
+missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here. The last
+column says from which data a part was made once from a fresh clone, and when, so that its figures and tables could be
+read; `no:` and the reason stand where it was not. Names that begin with `mini-` are bundled.
 """
 BUILDERS = """
 ## Builders that were tried on made-up files only
 
-The releases of **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and MIRB's datasets
-on **the Hub**, could not be fetched where this was written. Their builders are tested on small files that were made
-up after the published formats, so that the first build of a real release may show something that those files do not
-have. The same holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local
-servers stand for them in the tests.
+The releases of **NaturalProofs**, **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and
+MIRB's datasets on **the Hub**, could not be fetched where this was written, nor could the sets that newer work
+measures on: **MathNet-Retrieve**, **TheoremSearch**, TheoremGraph's **theorem-matching**, **MathlibQR** and
+**MathlibMPR** of LeanSearch v2, and **BRIGHT**. Their builders are tested on small files that were made up after the
+published formats, so that the first build of a real release may show something that those files do not have. The same
+holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local servers stand for
+them in the tests.
 """
 
 
-def rows(suite: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """Return part, notebook, data, whether it is complete, and what is missing, in the suite's order."""
+def rows(suite: str) -> Iterator[tuple[str, str, str, str, str, str]]:
+    """Return part, notebook, data, whether it is complete, what is missing and from what it was made once, in the
+    suite's order.
+    """
     content = suite_files.read_suite_file(suite)
     shared = content.get("parameters", {})
     for entry in content["notebook"]:
         for made in entry.get("makes", []):
             for part in made["parts"]:
                 missing = made.get("missing", "")
-                yield part, entry["name"], data(entry, shared), "no" if missing else "yes", missing
+                yield part, entry["name"], data(entry, shared), "no" if missing else "yes", missing, made["made"]
     for left in content.get("unmade", []):
         for part in left["parts"]:
-            yield part, "–", "–", "no", left["missing"]
+            yield part, "–", "–", "no", left["missing"], "no: no notebook makes it"
 
 
 def data(entry: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
@@ -72,9 +78,12 @@ def page() -> str:
         content = suite_files.read_suite_file(suite)
         found = sorted(rows(suite), key=lambda row: PARTS[suite].index(row[0]))
         text += f"\n## {content['paper']}: the suite `{suite}`\n\n"
+        if note := content.get("note"):
+            text += f"{note}\n\n"
         if collections := content.get("parameters", {}).get("collections"):
             text += f"The suite's collections: {'; '.join(map(in_words, collections))}.\n\n"
-        text += "| part | notebook | data | complete | what is missing |\n| --- | --- | --- | --- | --- |\n"
+        text += "| part | notebook | data | complete | what is missing | made once |\n"
+        text += "| --- | --- | --- | --- | --- | --- |\n"
         text += "".join(f"| {' | '.join((part, link(book), *rest))} |\n" for part, book, *rest in found)
     return text + BUILDERS
 

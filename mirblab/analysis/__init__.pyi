@@ -73,9 +73,13 @@ from .proof_graph.graph import without_documents as without_documents
 from .query_clusters import failure_clusters as failure_clusters
 from .reranking import depth_curve as depth_curve
 from .reranking import describe_reranking as describe_reranking
+from .reranking import held_out_choices as held_out_choices
+from .reranking import pair_count as pair_count
 from .reranking import rerank_table as rerank_table
 from .reranking import reranking_changes as reranking_changes
+from .reranking import reranking_costs as reranking_costs
 from .reranking import reranking_factors as reranking_factors
+from .reranking import usable_rerankers as usable_rerankers
 from .searching.cross_library import compare_readings as compare_readings
 from .searching.cross_library import estimate_missed as estimate_missed
 from .searching.similar_statements import calibrate_pairs as calibrate_pairs

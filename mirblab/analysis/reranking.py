@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -11,11 +12,13 @@ import pandas as pd
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.collection import Collection
-from mirblab.evaluation import measures, significance
+from mirblab.evaluation import measures, published, significance
+from mirblab.formula.formal.statements import FormulaSource
 from mirblab.retrieval import fusion, rerank, systems
 from mirblab.retrieval.systems import System
 
 _COUNTS = ("better", "worse", "n_queries")
+_SETTING = ("collection", "system", "reranker", "depth", "max_length", "instruction", "weight")
 
 
 def depth_curve(
@@ -64,10 +67,12 @@ def reranking_factors(
     """Return one row per reranker, depth, length, instruction and weight: the effect of each of these factors.
 
     *lengths* are tokens per text (0: the registry's), *instructions* "" or "card" (the collection's own before the
-    query), *weights* the reranker's share of the score, above 0; the rest is the first stage's. Columns: collection,
-    system, reranker, depth, max_length, instruction, weight, first_stage, value, change, low, high (95 % bootstrap
-    interval of the change over queries), p (paired permutation test), better, worse, n_queries. A reranker that always
-    has the instruction has no rows without it, and a collection that has none no rows with it.
+    query), *weights* the reranker's share of the score, to 1; the rest is the first stage's; 0: a weight for each query
+    that `fusion.cross_validated` chose without it. Columns: collection, system, reranker, depth, max_length,
+    instruction, weight, first_stage, value, change, low, high (95 % bootstrap interval of the change over queries), p
+    (paired permutation test), better, worse, n_queries. A reranker that always has the instruction has no rows without
+    it, and a collection that has none no rows with it; Approach0 has neither length nor instruction, and no row where
+    no query has a formula.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -78,15 +83,17 @@ def reranking_factors(
     """
     plain_run = first.search(collection)
     plain = _by_query(plain_run, collection, measure)
-    rows = []
-    used = [
-        (reranker, length, rerank.used_settings(reranker, collection, length, instruction).get("instruction", ""))
-        for reranker, length, instruction in product(rerankers, lengths, instructions)
-    ]
+    rows, used = [], []
+    for reranker, length, instruction in product(usable_rerankers(rerankers, collection), lengths, instructions):
+        if reranker == rerank.APPROACH0:
+            used.append((reranker, 0, ""))
+        else:
+            settings = rerank.used_settings(reranker, collection, length, instruction)
+            used.append((reranker, length, settings.get("instruction", "")))
     for reranker, length, instruction in dict.fromkeys(used):
         pairs = systems.pair_scores(first, reranker, collection, max(depths), length, instruction)
         for depth, weight in product(sorted(set(depths)), weights):
-            after = _by_query(_reorder(plain_run, pairs, depth, weight), collection, measure)
+            after = _by_query(_reorder(plain_run, pairs, depth, weight, collection, measure), collection, measure)
             change = (after - plain).to_numpy()
             low, high = _interval(change)
             rows.append(
@@ -94,8 +101,56 @@ def reranking_factors(
                 | {"reranker": reranker, "depth": depth, "max_length": length, "instruction": instruction}
                 | {"weight": weight, "change": change.mean(), "low": low, "high": high, "p": _p_value(change)}
             )
-    order = ["collection", "system", "reranker", "depth", "max_length", "instruction", "weight", "first_stage", "value"]
-    return pd.DataFrame(rows)[[*order, "change", "low", "high", "p", *_COUNTS]]
+    order = [*_SETTING, "first_stage", "value", "change", "low", "high", "p", *_COUNTS]
+    return pd.DataFrame(rows, columns=order)
+
+
+def usable_rerankers(rerankers: Sequence[str], collection: Collection) -> list[str]:
+    """Return those of *rerankers* that can score the collection: Approach0 needs a query with a formula.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> usable_rerankers(["maxsim", "approach0"], load("mini-mathlib").sample(3))
+    ['maxsim']
+    """
+    source = FormulaSource.of(collection)
+    has_formulas = any(source.query(text) for text in collection.query_texts)
+    return [name for name in rerankers if has_formulas or name != rerank.APPROACH0]
+
+
+def pair_count(collection: Collection, stages: Mapping[str, int]) -> int:
+    """Return how many pairs of a query and a document are among the first of any first stage: system to depth.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> pair_count(load("mini-qa").sample(3), {"bm25": 2})
+    6
+    """
+    lists = [systems.system(name).search(collection, depth) for name, depth in stages.items()]
+    return len(pd.concat([run[["query_id", "doc_id"]] for run in lists]).drop_duplicates())
+
+
+def reranking_costs(
+    collection: Collection, first: System, rerankers: Sequence[str], depth: int, n_queries: int = 2
+) -> pd.DataFrame:
+    """Return how long each reranker takes on this machine: reranker, pairs_per_second, seconds (per query at *depth*).
+
+    The pairs of the first *n_queries* queries are scored again, whether scores are stored or not; token vectors that
+    are stored are read. The model is loaded before.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> from mirblab.retrieval.systems import system
+    >>> reranking_costs(load("mini-qa").sample(3), system("bm25"), ["maxsim"], 2).columns.tolist()
+    ['collection', 'reranker', 'pairs_per_second', 'seconds']
+    """
+    run = first.search(collection, depth)
+    run = run[run.query_id.cat.codes < n_queries].reset_index(drop=True)
+    rows = []
+    for reranker in usable_rerankers(rerankers, collection):
+        rerank.score_shortlist(run.head(1), collection, reranker)
+        start = time.perf_counter()
+        rerank.score_shortlist(run, collection, reranker)
+        rate = len(run) / (time.perf_counter() - start)
+        rows.append((collection.name, reranker, rate, depth / rate))
+    return pd.DataFrame(rows, columns=["collection", "reranker", "pairs_per_second", "seconds"])
 
 
 def reranking_changes(
@@ -115,7 +170,8 @@ def reranking_changes(
     plain_run = first.search(collection)
     pairs = systems.pair_scores(first, reranker, collection, depth)
     plain, after = (
-        _by_query(run, collection, measure) for run in (plain_run, _reorder(plain_run, pairs, depth, weight))
+        _by_query(run, collection, measure)
+        for run in (plain_run, _reorder(plain_run, pairs, depth, weight, collection, measure))
     )
     ranks = 1 / _by_query(runs.cut_run(plain_run, depth), collection, "RR").replace(0.0, 1 / (depth + 1))
     name = f"{first.name}>{reranker}@{depth}{'' if weight == 1 else f',{weight}'}"
@@ -124,43 +180,96 @@ def reranking_changes(
 
 
 def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
-    """Return three texts about rows of `reranking_factors`: what is significant, the effect of depth and of weight.
+    """Return three sentences about rows of `reranking_factors`: when reranking hurts, why, and what to do.
 
-    Each row counts once; p values are corrected by Holm's method over all rows. No weight is recommended, because the
-    same queries would choose it and measure it.
+    Each row counts once; p values are corrected by Holm's method over all rows. The last sentence is of settings that
+    were chosen on the other collections, see `held_out_choices`.
 
-    >>> row = {"depth": 5, "better": 2, "worse": 9}
-    >>> rows = [row | {"weight": 1.0, "change": -0.1, "p": 0.001}, row | {"weight": 0.3, "change": 0.02, "p": 0.3}]
-    >>> describe_reranking(pd.DataFrame(rows))[0]
-    'Reranking lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm, p < 0.05).'
+    >>> row = {"system": "bm25", "reranker": "r", "max_length": 0, "instruction": "", "first_stage": 0.5, "depth": 5}
+    >>> rows = [row | {"collection": "c", "weight": 1.0, "change": -0.1, "p": 0.001}]
+    >>> rows += [row | {"collection": "d", "weight": 0.3, "change": 0.02, "p": 0.3}]
+    >>> describe_reranking(pd.DataFrame(rows))[0]  # doctest: +NORMALIZE_WHITESPACE
+    'Reranking after bm25 lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm,
+    p < 0.05); the lowest change is -10.0 points, by r alone at depth 5 after bm25 on c.'
     """
     p = significance.holm(effects.p)
     lower, higher = (p < alpha) & (effects.change < 0), (p < alpha) & (effects.change > 0)
-    over = f" of {', '.join(map(str, effects.system.unique()))}" if "system" in effects else ""
+    least = effects.iloc[int(effects.change.argmin())]
     when = (
-        f"Reranking{over} lowers the value significantly in {int(lower.sum()) or 'none'} of {len(effects)} settings "
-        f"and raises it significantly in {int(higher.sum()) or 'none'} (Holm, p < {alpha:g})."
+        f"Reranking after {' or '.join(map(str, effects.system.unique()))} lowers the value significantly in "
+        f"{int(lower.sum()) or 'none'} of {len(effects)} settings and raises it significantly in "
+        f"{int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest change is {100 * least.change:+.1f} points, "
+        f"by {_setting_name(least)} after {least.system} on {least.collection}."
     )
-    parts = effects.assign(change=100 * effects.change)
-    by_depth = parts.groupby("depth").change.mean()
-    by_weight = parts.groupby("weight").agg({"change": "mean", "better": "sum", "worse": "sum"})
-    why = (
-        f"The mean change{over} is {by_depth.iloc[0]:+.1f} points at depth {by_depth.index[0]} and "
-        f"{by_depth.iloc[-1]:+.1f} at depth {by_depth.index[-1]}; of the pairs of a query and a setting, "
-        f"{int(effects.better.sum())} gain and {int(effects.worse.sum())} lose."
-    )
-    weights = "; ".join(
-        f"with weight {weight:g} of the reranker's score {change:+.1f} points ({better} gain, {worse} lose)"
-        for weight, change, better, worse in by_weight.sort_values("change", ascending=False).itertuples()
-    )
-    last = " No weight raises the mean." if by_weight.change.max() <= 0 else ""
-    if not last and len(by_weight) > 1:
-        last = " A weight that is chosen by these numbers has to be confirmed on other queries."
-    return [when, why, f"On these queries: {weights}.{last}"]
+    alone = effects[effects.weight == effects.weight.max()]
+    by_depth = 100 * alone.groupby("depth").change.mean()
+    at = [f"by {by_depth[depth]:+.1f} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
+    why = f"The order of the reranker {_weight_name(alone.weight.iloc[0])} changes the mean {' and '.join(at)}"
+    is_high = alone.first_stage > alone.first_stage.median()
+    if is_high.any():
+        high, low = (100 * alone[rows].change.mean() for rows in (is_high, ~is_high))
+        why += f", by {high:+.1f} where the first stage is above its median and by {low:+.1f} elsewhere"
+    return [when, f"{why}.", _describe_choices(held_out_choices(effects))]
 
 
-def _reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int, weight: float) -> pd.DataFrame:
-    """Return *run* with its first *depth* documents in the order of the mixed score; 1: the reranker's alone."""
+def held_out_choices(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return for each collection and first stage the setting that is best on the other collections, and its change.
+
+    *effects* are rows of `reranking_factors`. A setting is a reranker with depth, length, instruction and weight that
+    every collection has; it is chosen by its mean change. Columns: those of a row of *effects*. Without two collections
+    the table is empty.
+
+    >>> row = {"system": "s", "max_length": 0, "instruction": "", "depth": 5, "weight": 1.0}
+    >>> rows = [row | {"collection": c, "reranker": r, "change": x}
+    ...         for c, r, x in (("a", "m", 0.1), ("a", "n", 0.0), ("b", "m", -0.1), ("b", "n", 0.2))]
+    >>> held_out_choices(pd.DataFrame(rows)).reranker.tolist()
+    ['n', 'm']
+    """
+    setting, rows = [name for name in _SETTING if name not in ("collection", "system")], []
+    n_collections = effects.collection.nunique()
+    for _, of_stage in effects.groupby("system", sort=False) if n_collections > 1 else ():
+        shared = of_stage.groupby(setting).filter(lambda part: part.collection.nunique() == n_collections)
+        for name in shared.collection.drop_duplicates():
+            means = shared[shared.collection != name].groupby(setting, sort=False).change.mean()
+            is_chosen = (shared[setting] == list(means.idxmax())).all(axis=1)
+            rows.append(shared[is_chosen & (shared.collection == name)])
+    return pd.concat(rows, ignore_index=True) if rows else effects.head(0)
+
+
+def _describe_choices(chosen: pd.DataFrame) -> str:
+    if chosen.empty:
+        return "No setting can be chosen on other collections, so measure before you rerank."
+    changes = 100 * chosen.groupby("collection").change.mean().to_numpy()
+    low, high = _interval(changes)
+    names = chosen.apply(_setting_name, axis=1)
+    advice = "rerank in this way" if low > 0 else "measure on your own queries before you rerank"
+    return (
+        f"Settings that were chosen on the other collections (most often {names.value_counts().index[0]}) change the "
+        f"mean of a collection by {changes.mean():+.1f} points [{low:+.1f}, {high:+.1f}] and raise it on "
+        f"{int((changes > 0).sum())} of {len(changes)}, so {advice}."
+    )
+
+
+def _setting_name(row: pd.Series) -> str:
+    parts = [f"{row.max_length} tokens"] if row.max_length else []
+    parts += ["with the instruction"] if row.instruction else []
+    more = f" ({', '.join(parts)})" if parts else ""
+    return f"{row.reranker} {_weight_name(row.weight)} at depth {row.depth}{more}"
+
+
+def _weight_name(weight: float) -> str:
+    if weight == 1:
+        return "alone"
+    return f"with a weight of {weight:g}" if weight else "with a held-out weight"
+
+
+def _reorder(
+    run: pd.DataFrame, pairs: pd.DataFrame, depth: int, weight: float, collection: Collection, measure: str
+) -> pd.DataFrame:
+    """Return *run* with its first *depth* documents in the order of the mixed score.
+
+    *weight* 1: the reranker's score alone; 0: weights that are cross-validated by the *measure*.
+    """
     if weight < 1:
         shortlist = runs.cut_run(run, depth)
         wanted, scored = (
@@ -168,7 +277,11 @@ def _reorder(run: pd.DataFrame, pairs: pd.DataFrame, depth: int, weight: float) 
         )
         own = pairs[scored.isin(wanted)]
         own.attrs = dict(pairs.attrs)
-        pairs = fusion.linear([shortlist, own], [1 - weight, weight])
+        parts = [shortlist, own]
+        if weight:
+            pairs = fusion.linear(parts, [1 - weight, weight])
+        else:
+            pairs = fusion.cross_validated(parts, collection, measure)
     return rerank.reorder_run(run, pairs, depth)
 
 
@@ -200,10 +313,12 @@ def _outcome(first: System, collection: Collection, plain: pd.Series, after: pd.
     }
 
 
-def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
+def rerank_table(curves: pd.DataFrame, depth: int, papers: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Return collections by first stages with "plain / reranked / ceiling" in percent, as in MIRB's Table 10.
 
-    With several rerankers in the *curves* a cell has the value of each, in their order, before the ceiling.
+    With several rerankers in the *curves* a cell has the value of each, in their order, before the ceiling; "-" stands
+    for one that has no row. *papers* maps collections to the names that MIRB prints: where Table 10 has the pair of
+    first stage and reranker, the distance to it follows the value in brackets.
 
     >>> row = {"collection": "c", "system": "s", "depth": 10, "first_stage": 0.5, "value": 0.6, "ceiling": 0.8}
     >>> rerank_table(pd.DataFrame([row | {"reranker": "a"}, row | {"reranker": "b", "value": 0.4}]), 10).s.item()
@@ -212,11 +327,21 @@ def rerank_table(curves: pd.DataFrame, depth: int) -> pd.DataFrame:
     at = curves[curves.depth == depth]
     if at.empty:
         raise MirblabError(f"no depth {depth} in the curves; found {sorted(curves.depth.unique().tolist())}")
-    cells = at.groupby(["collection", "system"], sort=False)[["first_stage", "value", "ceiling"]].apply(
-        lambda rows: " / ".join(
-            f"{100 * value:.2f}" for value in (rows.first_stage.iloc[0], *rows.value, rows.ceiling.iloc[0])
-        )
-    )
-    wide = cells.rename("cell").reset_index().pivot(index="collection", columns="system", values="cell")
+    rerankers = at.reranker.drop_duplicates()
+    printed = published.paper_lookup(papers or {}) if papers else None
+
+    def cell(rows: pd.DataFrame) -> str:
+        first, values = rows.iloc[0], rows.set_index("reranker").value
+        shown = [(first.system, first.first_stage)]
+        shown += [(f"{first.system}>{name}", values.get(name, np.nan)) for name in rerankers]
+        texts = []
+        for name, value in shown:
+            theirs = printed(name, first.collection) if printed else None
+            distance = "" if theirs is None else f" ({100 * value - theirs:+.2f})"
+            texts.append("-" if np.isnan(value) else f"{100 * value:.2f}{distance}")
+        return " / ".join([*texts, f"{100 * first.ceiling:.2f}"])
+
     order = at.collection.drop_duplicates(), at.system.drop_duplicates()
+    cells = {key: cell(rows) for key, rows in at.groupby(["collection", "system"], sort=False)}
+    wide = pd.Series(cells).rename_axis(["collection", "system"]).unstack("system")
     return wide.loc[order[0], order[1]].rename_axis(columns=None).reset_index()

@@ -19,7 +19,7 @@ from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
 from mirblab.app.places import Place, explain_failure, open_place
 from mirblab.app.suite_files import Job
-from mirblab.core import atomic_files, paths, text_files
+from mirblab.core import atomic_files, paths, registry, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data.collection import Collection
@@ -28,7 +28,7 @@ from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.token_vectors import TokenStore, open_token_store
 from mirblab.retrieval import rerank
-from mirblab.retrieval.systems import System, system
+from mirblab.retrieval.systems import System, parse_composed_name, system
 from mirblab.sources import catalogue
 
 
@@ -155,6 +155,9 @@ def _move(partial: Path, executed: Path) -> None:
 
 
 TEXTS_PER_SECOND = 70.0  # MiniLM on two cores
+PAIRS_PER_SECOND = 50.0  # a cross-encoder of MiniLM's size on two cores; larger ones are slower in proportion
+MINILM_SIZE = 22.7  # millions of parameters
+TOKEN_BYTES = 130_000  # of a text's token vectors, float16
 TERMS_PER_TEXT = 200  # of a learned sparse vector, of which each takes 8 bytes
 SECONDS_PER_RUN = 0.35  # of a run whose texts are encoded
 _BY_TOKENS = ("late", "rerank")  # kinds of systems that may encode the tokens of texts
@@ -163,7 +166,7 @@ SMALL = 2_000  # documents, in which a search that encodes nothing takes seconds
 
 @dataclass(frozen=True)
 class MissingRun:
-    """A run that is not stored yet, and how many texts must be encoded for it."""
+    """A run that is not stored yet, and how many texts must be encoded and pairs scored for it, at most."""
 
     system: str
     collection: str
@@ -171,6 +174,7 @@ class MissingRun:
     n_bytes: int
     seconds: float
     shares_texts_with: frozenset[str] = frozenset()  # collections that were counted before
+    n_pairs: int = 0  # of a query and a document, for a reranker
 
 
 @dataclass(frozen=True)
@@ -239,21 +243,52 @@ def encoders_in(suite: str) -> list[str]:
     return list(names)
 
 
+def reranked_in(suite: str) -> dict[str, int]:
+    """Return how many documents a query each cross-encoder scores that a suite names, also one that cannot be used.
+
+    The shortlists of all first stages are counted, each at its largest depth.
+    """
+    found: dict[str, int] = {}
+    entries, depths = registry.read_registry("rerankers"), dict[tuple[str, str], int]()
+    for name in suite_files.systems_named_in(suite):
+        settings = parse_composed_name(name) or {}
+        if settings.get("kind") == "rerank":
+            depths[settings["first"], settings["reranker"]] = settings["depth"]
+    for given in (entry.get("parameters", {}) for entry in suite_files.read_suite_file(suite)["notebook"]):
+        for reranker in given.get("rerankers", []):
+            for first in given["systems"]:
+                key = first.removesuffix("?"), reranker.removesuffix("?")
+                depths[key] = max(depths.get(key, 0), *given["depths"])
+    for (_, reranker), depth in depths.items():
+        if entries.get(reranker, {}).get("kind") == "cross-encoder":
+            found[reranker] = found.get(reranker, 0) + depth
+    return found
+
+
 def _missing_run(
     system: System, collection: Collection, collection_name: str, counted: dict[Path, dict[int, str]]
 ) -> MissingRun:
-    n_texts = n_bytes = 0
-    owners: set[str] = set()
+    n_texts = n_bytes = n_pairs = 0
+    seconds, owners = SECONDS_PER_RUN, set[str]()
     model = _encoder_of(system)
+    if system.settings["kind"] == "rerank":
+        n_pairs = len(collection.queries) * min(system.settings["depth"], len(collection.doc_ids))
+        size = registry.read_registry("rerankers").get(system.settings["reranker"], {}).get("size", "")
+        seconds += n_pairs / PAIRS_PER_SECOND * summary.millions(size) / MINILM_SIZE if size else 0.0
     if model and _reads_tokens(system):
         owners |= _count_missing(model, collection, counted, open_token_store, collection_name)[1]
+        n_texts = _count_missing(model, collection, {}, open_token_store)[0]  # shortlists differ in their documents
+        n_texts = min(n_texts, n_pairs + len(collection.queries)) if n_pairs else n_texts
+        n_bytes = n_texts * TOKEN_BYTES
     if model and "encoder" in system.settings:
         store = open_token_store if model.is_sparse else Encoder.store
-        n_texts, others = _count_missing(model, collection, counted, store, collection_name)
+        n_passages, others = _count_missing(model, collection, counted, store, collection_name)
         owners |= others
-        n_bytes = n_texts * (8 * TERMS_PER_TEXT if model.is_sparse else 4 * model.dimensions + 24)
-    seconds = n_texts / encoding_rate() + SECONDS_PER_RUN
-    return MissingRun(system.name, collection_name, n_texts, n_bytes, seconds, frozenset(owners - {collection_name}))
+        n_bytes += n_passages * (8 * TERMS_PER_TEXT if model.is_sparse else 4 * model.dimensions + 24)
+        n_texts = max(n_texts, n_passages)
+    seconds += n_texts / encoding_rate()
+    others = owners - {collection_name}
+    return MissingRun(system.name, collection_name, n_texts, n_bytes, seconds, frozenset(others), n_pairs)
 
 
 def _encoder_of(one: System) -> Encoder | None:

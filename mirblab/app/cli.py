@@ -400,7 +400,9 @@ def plan(
     chosen = suite_files.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
     with places.open_place(on, insecure=insecure) as place:
         console.print_plan(chosen, missing, place)
-    console.print_costs(suite_files.collection_sizes(suite), split_names(models), batch.encoders_in(suite))
+    console.print_costs(
+        suite_files.collection_sizes(suite), split_names(models), batch.encoders_in(suite), batch.reranked_in(suite)
+    )
 
 
 @app.command()

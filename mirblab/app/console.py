@@ -72,8 +72,9 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Pla
         runs_to_make = []
         for run in missing:
             encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
-            runs_to_make.append((run.system, run.collection, *encoded, _time(run.seconds)))
-        print_table(("run to make", "collection", "texts to encode", "disk", "about"), runs_to_make)
+            pairs = f"{run.n_pairs:,}" if run.n_pairs else ""
+            runs_to_make.append((run.system, run.collection, *encoded, pairs, _time(run.seconds)))
+        print_table(("run to make", "collection", "texts to encode", "disk", "pairs", "about"), runs_to_make)
     seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
@@ -290,8 +291,11 @@ def _is_folder(name: str) -> bool:
     return os.path.isdir(name) and name not in catalogue.known_collections()
 
 
-def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[str]) -> None:
-    """Print what the *encoders* of a suite cost on collections of these *sizes*; the *named* ones by collection.
+def print_costs(
+    sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[str], shortlists: Mapping[str, int]
+) -> None:
+    """Print what the *encoders* of a suite cost on collections of these *sizes*, the *named* ones by collection, and
+    its cross-encoders, each with the documents of *shortlists* that it scores for a query.
 
     Nothing is printed for a suite without sizes.
     """
@@ -308,6 +312,10 @@ def print_costs(sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[st
     _print_cost_table(table, "encoder", f"all {len(sizes)}, hours on an {summary.GPU}")
     if not named:
         say("by collection: add --models NAME,NAME")
+    reranking = summary.rerank_table(shortlists, sizes)
+    shown = [(str(name), f"{pairs:,}", f"{hours:.2g}") for name, pairs, hours in reranking.itertuples(index=False)]
+    if shown:
+        print_table(("reranker", "pairs", "GPU hours"), shown, "the shortlists of all first stages")
     say(summary.PAPER_NOTE)
 
 

@@ -105,7 +105,7 @@ def read_suite(
     a notebook narrows both ("!" excludes); one without a match is left out, and one whose `needs = [...]` are
     not all built or added. "a|b" is the first of these collections, systems or models that can be used here; what
     ends with "?" is left out where it cannot be. `seconds = 90` is what the first run of a notebook is expected to take
-    on two cores, its runs and vectors not counted; `makes` names what docs/tables.md says of it.
+    on two cores, its runs and vectors not counted; `makes` and `note` are what docs/tables.md says of it.
     *only* keeps notebooks whose name begins with one of these; *fetch* downloads registered collections that are
     missing; *tell* is called with what is left out, and why.
     Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.

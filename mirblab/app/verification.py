@@ -9,6 +9,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +63,42 @@ def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     a model and the mean differs by at most `TOLERANCE`; otherwise FAIL. The note names the first query that differs.
     What cannot be computed here is skipped, and the note says why. Runs that are stored are read. A column of a
     notebook's table is a cell, too, whose rows are compared like queries; the tables of `table_jobs` are read as the
-    last batch left them.
+    last batch left them. Skipped are, at the end, those of the collections that are here and of the suite's systems of
+    which no value is expected.
     """
     expected = read_expected(suite)
+    unknown = _without_value(suite, expected)
     for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
-        check_known(f"{kind} with expected values", list(names), expected[kind].unique())
+        check_known(f"{kind} of the suite {suite}", list(names), [*expected[kind].unique(), *unknown[kind].unique()])
         expected = expected[expected[kind].isin(names)] if names else expected
-    rows, notebooks = [], _expected_tables(suite)
+        unknown = unknown[unknown[kind].isin(names)] if names else unknown
+    rows: list[dict[Any, Any]] = []
+    notebooks = _expected_tables(suite)
     with terminal.progress(len(expected), f"verify {suite}", "cells") as bar:
         for name, part in expected.groupby("collection", sort=False):
             of_notebook = name in notebooks
             for row in _verify_notebook(suite, str(name), part) if of_notebook else _verify_collection(str(name), part):
                 rows.append(row)
                 bar.update()
+    rows += unknown.to_dict("records")
     return pd.DataFrame(rows, columns=[*_CELL, "expected", "mean", "queries", "differ", "state", "note"])
+
+
+def _without_value(suite: str, expected: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells without an expected value: collection, system, state and note.
+
+    They are of the collections that are here and of the systems that the suite's `verify` and its notebooks name, none
+    in a suite that verifies tables only.
+    """
+    systems = [name for entry in _system_entries(suite) for name in entry["systems"]]
+    systems = [*dict.fromkeys([*systems, *suite_files.systems_named_in(suite)])] if systems else []
+    known = set(zip(expected.collection, expected.system, strict=True))
+    rows = []
+    for name, system_name in product(_collection_names(suite), systems):
+        if (name, system_name) not in known:
+            of = system_name if name in set(expected.collection) else "any system"
+            rows.append((name, system_name, SKIPPED, f"there is no expected value of {of}"))
+    return pd.DataFrame(rows, columns=["collection", "system", "state", "note"])
 
 
 def _verify_collection(name: str, expected: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -252,15 +275,22 @@ def _table_rows(job: Job, tables: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 def _wanted_cells(suite: str) -> Iterator[tuple[str, str, str, int]]:
     """Yield collection, system, measure and number of queries of each cell that a suite's `verify` asks for."""
-    for entry in suite_files.read_suite_file(suite).get("verify", []):
-        if "notebook" in entry:
-            continue
-        names = mini.COLLECTIONS if suite == "mini" else catalogue.built_names()
-        for name in suite_files.matching(names, entry.get("match", ["*"])):
+    for entry in _system_entries(suite):
+        for name in suite_files.matching(_collection_names(suite), entry.get("match", ["*"])):
             for system_name in entry["systems"]:
                 if inventory.state("system", system_name) == inventory.READY:
                     for measure in entry["measures"]:
                         yield name, system_name, measure, entry.get("queries", 0)
+
+
+def _system_entries(suite: str) -> list[dict[str, Any]]:
+    """Return the entries of a suite's `verify` that name systems."""
+    return [entry for entry in suite_files.read_suite_file(suite).get("verify", []) if "systems" in entry]
+
+
+def _collection_names(suite: str) -> list[str]:
+    """Return the collections of a suite's `verify` that are here."""
+    return list(mini.COLLECTIONS) if suite == "mini" else catalogue.built_names()
 
 
 def write_report(suite: str, cells: pd.DataFrame) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +28,8 @@ from mirblab.data.oddities import TextOddities, has_entity, has_private_sign
 from mirblab.data.parts import DocumentTexts, PartsColumn, parts_of, text_batches, text_bytes
 
 DATASET_PARTS = ("docs_iter", "queries_iter", "qrels_iter")  # methods of a dataset of ir_datasets
+PYTERRIER_PARTS = ("get_corpus_iter", "get_topics", "get_qrels")  # those of a dataset of PyTerrier
+_QUERY_IDS = ("query_id", "qid")
 _LARGEST_KEPT, _MOST_KEPT = 10_000, 64  # documents of a collection that is kept in memory; such collections
 MOST_TEXTS = 2_000_000  # documents of a collection in parts, with which something may work in memory
 # Texts of collections are also shown in plain tables, where MathJax would obey commands in them (`\\href`).
@@ -241,19 +243,26 @@ def load_folder(path: str | Path, split: str = "test") -> Collection:
 
 
 def from_dataset(dataset: Any, name: str = "") -> Collection:
-    """Return a dataset of the package ir_datasets, or an object of its shape, as a collection, checked as a folder is.
+    """Return a dataset of the package ir_datasets or of PyTerrier, or an object of the shape of one, as a collection.
 
-    It has `docs_iter`, `queries_iter` and `qrels_iter`; a document's title and text stay apart, other fields of text
-    are joined by one space; a query is its `text`, else its `title`, else its fields of text. *name* is by default the
-    dataset's id with "-" for "/". MirblabError when a part is missing, and for what `load_folder` refuses.
+    It has `docs_iter`, `queries_iter` and `qrels_iter`, or `get_corpus_iter`, `get_topics` and `get_qrels`. A
+    document's title and text stay apart, other fields of text are joined by one space; a query is its `text`, else its
+    `query`, else its `title`, else its fields of text. *name* is by default the dataset's id with "-" for "/".
+    MirblabError when a part or a column is missing, and for what `load_folder` refuses.
     """
-    missing = [part for part in DATASET_PARTS if not callable(getattr(dataset, part, None))]
+    if callable(getattr(dataset, "irds_ref", None)):  # PyTerrier's dataset of ir_datasets, whose id only the latter has
+        dataset = dataset.irds_ref()
+    is_pyterrier = any(hasattr(dataset, part) for part in PYTERRIER_PARTS)
+    needed = PYTERRIER_PARTS if is_pyterrier else DATASET_PARTS
+    missing = [part for part in needed if not callable(getattr(dataset, part, None))]
     if missing:
         raise MirblabError(f"{dataset!r:.60} has no {', '.join(missing)}; give a dataset with documents and judgements")
-    known = dataset.dataset_id() if callable(getattr(dataset, "dataset_id", None)) else "dataset"
-    name = paths.checked_name(name or str(known).replace("/", "-"))
-    documents = ({"_id": doc.doc_id, **_document_fields(doc)} for doc in dataset.docs_iter())
-    asked = ({"_id": query.query_id, "text": _query_text(query)} for query in dataset.queries_iter())
+    known = dataset.dataset_id() if callable(getattr(dataset, "dataset_id", None)) else getattr(dataset, "name", "")
+    name = paths.checked_name(name or str(known or "dataset").replace("/", "-"))
+    if is_pyterrier:
+        return from_rows(*_pyterrier_rows(dataset), {"name": name})
+    documents = ({"_id": doc.doc_id, **_document_fields(doc._asdict(), "doc_id")} for doc in dataset.docs_iter())
+    asked = ({"_id": query.query_id, "text": _query_text(query._asdict())} for query in dataset.queries_iter())
     judged = ((each.query_id, each.doc_id, each.relevance) for each in dataset.qrels_iter())
     return from_rows(documents, asked, judged, {"name": name})
 
@@ -298,21 +307,39 @@ def _digest_column(digest: Any, column: pd.Series) -> None:
         digest.update(text_bytes(batch))
 
 
-def _text_fields(record: Any, key: str) -> dict[str, str]:
-    return {field: getattr(record, field) for field in record._fields
-            if field != key and isinstance(getattr(record, field), str)}  # fmt: skip
+def _pyterrier_rows(dataset: Any) -> tuple[Iterator[Mapping[str, Any]], Iterator[Mapping[str, Any]], Iterator[Any]]:
+    """Return the documents, queries and judgements of a dataset of PyTerrier; MirblabError for what it does not have.
+
+    Its documents are dictionaries with `docno`, its topics and judgements tables (qid, …) and (qid, docno, label).
+    """
+    try:
+        documents, topics, qrels = dataset.get_corpus_iter(verbose=False), dataset.get_topics(), dataset.get_qrels()
+    except NotImplementedError as error:
+        raise MirblabError(
+            f"{dataset!r:.60} has no documents, topics or judgements ({error}); give a dataset that has all three"
+        ) from error
+    for what, table, columns in (("topics", topics, ("qid",)), ("judgements", qrels, ("qid", "docno", "label"))):
+        if absent := [column for column in columns if column not in table]:
+            found = ", ".join(map(str, table.columns))
+            raise MirblabError(f"the {what} of {dataset!r:.60} have no {', '.join(absent)}; found {found}")
+    return (
+        ({"_id": doc["docno"], **_document_fields(doc, "docno")} for doc in documents),
+        ({"_id": topic["qid"], "text": _query_text(topic)} for topic in topics.to_dict("records")),
+        zip(qrels.qid, qrels.docno, qrels.label, strict=True),
+    )
 
 
-def _document_fields(record: Any) -> dict[str, str]:
-    texts = _text_fields(record, "doc_id")
+def _document_fields(document: Mapping[str, Any], key: str) -> dict[str, str]:
+    texts = {name: value for name, value in document.items() if name != key and isinstance(value, str)}
     if "text" in texts:
         return {"title": texts.get("title", ""), "text": texts["text"]}
     return {"text": " ".join(filter(None, texts.values()))}
 
 
-def _query_text(record: Any) -> str:
-    texts = _text_fields(record, "query_id")
-    return texts.get("text") or texts.get("title") or " ".join(filter(None, texts.values()))
+def _query_text(query: Mapping[str, Any]) -> str:
+    texts = {name: value for name, value in query.items() if name not in _QUERY_IDS and isinstance(value, str)}
+    chosen = (texts.get(name) for name in ("text", "query", "title"))
+    return next(filter(None, chosen), "") or " ".join(filter(None, texts.values()))
 
 
 def _copied(collection: Collection) -> Collection:

@@ -125,6 +125,29 @@ def cost_table(
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
+def rerank_table(shortlists: Mapping[str, int], sizes: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per cross-encoder: what reranking all queries of collections of these *sizes* takes.
+
+    *shortlists* has the documents that it scores for a query. Columns: reranker, pairs, gpu_hours (NaN where the size
+    is unknown), by the rule of `cost_table`: a pair has the tokens of two average texts of its collection, at most
+    the model's longest input.
+
+    >>> rerank_table({"bge-reranker-v2-m3": 10}, collection_sizes()).pairs.tolist() == [
+    ...     10 * collection_sizes().queries.sum()
+    ... ]
+    True
+    """
+    entries, rows = registry.read_registry("rerankers"), []
+    check_known("reranker", shortlists, entries)
+    for name, n_documents in shortlists.items():
+        tokens = 2 * sizes.tokens / (sizes.documents + sizes.queries)
+        pairs = sizes.queries * n_documents
+        share = (pairs * tokens.clip(upper=entries[name].get("max_length"))).sum() / collection_sizes().tokens.sum()
+        hours = share * estimate_gpu_hours(str(entries[name].get("size", "")))
+        rows.append((name, int(pairs.sum()), float(hours)))
+    return pd.DataFrame(rows, columns=["reranker", "pairs", "gpu_hours"])
+
+
 def published_encoders() -> list[str]:
     """Return the registry's names of the encoders in MIRB's Table 7, in its order."""
     known = registry.read_registry("encoders")
@@ -150,15 +173,25 @@ def estimate_gpu_hours(size: str) -> float:
     """Return the GPU hours of a model of this *size* ("335M", "7.11B") on the whole benchmark; NaN for no size."""
     if not size:
         return float("nan")
-    scale = {"M": 1.0, "B": 1000.0}.get(size[-1].upper())
-    try:
-        millions = float(size[:-1]) * (scale or float("nan"))
-    except ValueError:
-        millions = float("nan")
-    if not millions > 0:
-        raise MirblabError(f"a size is written as 335M or 7.11B, found {size!r}")
+    n_millions = millions(size)
     known = np.log(list(PAPER_HOURS)), np.log(list(PAPER_HOURS.values()))
     # Beyond the published sizes hours grow as parameters do; below them too.
     low, high = min(PAPER_HOURS), max(PAPER_HOURS)
-    nearest = min(max(millions, low), high)
-    return float(np.exp(np.interp(np.log(nearest), *known)) * millions / nearest)
+    nearest = min(max(n_millions, low), high)
+    return float(np.exp(np.interp(np.log(nearest), *known)) * n_millions / nearest)
+
+
+def millions(size: str) -> float:
+    """Return the millions of parameters of a model of this *size*; MirblabError for another text.
+
+    >>> millions("7.11B")
+    7110.0
+    """
+    scale = {"M": 1.0, "B": 1000.0}.get(size[-1:].upper())
+    try:
+        n_millions = float(size[:-1]) * (scale or float("nan"))
+    except ValueError:
+        n_millions = float("nan")
+    if not n_millions > 0:
+        raise MirblabError(f"a size is written as 335M or 7.11B, found {size!r}")
+    return n_millions

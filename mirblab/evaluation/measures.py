@@ -23,9 +23,10 @@ _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in t
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
 _EPSILON = 1e-5  # by which trec_eval smooths infAP
 _FROM, _MEAN = " from ", "mean of "
+_PLAIN_FORMS = {"GroupR": "R", "GroupSuccess": "Success"}  # of measures of groups
 _OTHER_NAMES = {
     "map": "AP", "mrr": "RR", "recip_rank": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success",
-    "ndcg_cut": "nDCG", "map_cut": "AP", "group_recall": "GroupR",
+    "ndcg_cut": "nDCG", "map_cut": "AP", "group_recall": "GroupR", "group_success": "GroupSuccess",
 }  # fmt: skip
 _WRITTEN = re.compile(r"([A-Za-z_]*[A-Za-z])('?)(?:\(p=(0?\.[0-9]+)\))?(?:[@_]([1-9][0-9]*))?")
 _PRIMES = str.maketrans("′’`", "'''")
@@ -158,7 +159,7 @@ def ceiling(
     """Return the values of *measure*, as in `evaluate`, if each query's first *depth* documents were in the best order.
 
     Deeper documents keep their ranks, so this is an upper bound for every reranker of that depth. MirblabError for
-    GroupR, for which no order by relevance is the best.
+    GroupR and GroupSuccess, for which no order by relevance is the best.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -166,8 +167,9 @@ def ceiling(
     [0.333, 1.0]
     """
     parsed = parse_measure(measure)
-    if parsed.name == "GroupR":
-        raise MirblabError(f"{parsed} has no ceiling: which order is the best depends on the groups; use R@{parsed.k}")
+    if parsed.name in _PLAIN_FORMS:
+        plain = Measure(_PLAIN_FORMS[parsed.name], parsed.k)
+        raise MirblabError(f"{parsed} has no ceiling: which order is the best depends on the groups; use {plain}")
     judged = _judge(run, qrels, relevant_from).perfect(depth)
     values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
     _note_zero_queries(values, judged, [parsed])
@@ -321,15 +323,17 @@ def group_recall(judged: JudgedRanks, k: int) -> np.ndarray:
     The members of a group replace each other, as the lemmas for one step of a proof do. The collection's `groups` say
     which they are. Recall@k (group) of Gao et al., LeanSearch v2, 2026.
     """
-    judgements, groups = judged.judgements, judged.judgements.groups
-    if groups is None:
-        raise MirblabError("GroupR needs a collection with groups of documents, in its file groups.tsv; found none")
-    found = np.zeros(len(judgements.query), dtype=bool)
-    found[judged.judgement[judged.rank <= k]] = True
-    query, group, member = groups
-    n_found = np.bincount(query, weights=np.bincount(group, weights=found[member], minlength=len(query)) > 0,
-                          minlength=len(judged.returned))  # fmt: skip
-    return _ratio(n_found, np.bincount(query, minlength=len(judged.returned)))
+    return _ratio(*_count_groups(judged, k, "GroupR"))
+
+
+def group_success(judged: JudgedRanks, k: int) -> np.ndarray:
+    """Return 1 where each of a query's groups has a document among the first k, else 0, also without a group.
+
+    The members of a group replace each other as in `group_recall`, whose value is then 1: nothing that the query needs
+    is missing. LeanSearch v2 prints the recall only. Where one group is enough, take Success.
+    """
+    n_found, n_groups = _count_groups(judged, k, "GroupSuccess")
+    return ((n_groups > 0) & (n_found == n_groups)).astype(np.float64)
 
 
 def bpref(judged: JudgedRanks, k: None) -> np.ndarray:
@@ -393,6 +397,7 @@ DEFINITIONS = {
     "RBPresidual": Definition(rank_biased_residual, "may", prime=False, p=0.8),
     "ERR": Definition(expected_reciprocal_rank, "may", binary=False),
     "GroupR": Definition(group_recall, "needed", prime=False),
+    "GroupSuccess": Definition(group_success, "needed", prime=False),
     "Judged": Definition(judged_share, "may", prime=False, binary=False),
 }
 _NAMES = {name.lower(): name for name in DEFINITIONS} | _OTHER_NAMES
@@ -644,6 +649,19 @@ def _is_within(rank: np.ndarray, k: int | None) -> np.ndarray:
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)
+
+
+def _count_groups(judged: JudgedRanks, k: int, measure: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return how many of each query's groups have a document among the first k, and how many it has."""
+    judgements, groups = judged.judgements, judged.judgements.groups
+    if groups is None:
+        raise MirblabError(f"{measure} needs a collection with groups of documents, in its file groups.tsv; found none")
+    found = np.zeros(len(judgements.query), dtype=bool)
+    found[judged.judgement[judged.rank <= k]] = True
+    query, group, member = groups
+    is_found = np.bincount(group, weights=found[member], minlength=len(query)) > 0
+    n_queries = len(judged.returned)
+    return np.bincount(query, weights=is_found, minlength=n_queries), np.bincount(query, minlength=n_queries)
 
 
 def _n_before(judged: JudgedRanks, mask: np.ndarray) -> np.ndarray:

@@ -19,11 +19,13 @@ from mirblab.data.parts import texts_at
 from mirblab.encoders.encoding import encoder
 from mirblab.encoders.local import find_trained, folder_digest
 from mirblab.encoders.token_vectors import load_token_vectors
+from mirblab.formula import approach0
 from mirblab.retrieval import late_interaction
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
 RUNS_VERSION = 1
 
+APPROACH0 = "approach0"
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
 _DTYPES = ("float32", "bfloat16")
 _OWN_MODULES = "mirblab.encoders.segments."
@@ -33,7 +35,12 @@ DOC_BLOCK = 500
 
 
 def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str = "") -> dict[str, Any]:
-    """Return all that determines a reranker's scores; the instruction "card" stands for the collection's own."""
+    """Return all that determines a reranker's scores; the instruction "card" stands for the collection's own.
+
+    "approach0" scores formulas by Approach0's rules, which have neither a length nor an instruction.
+    """
+    if name_or_folder == APPROACH0:
+        return {"kind": APPROACH0, "rules": approach0.RUNS_VERSION}
     options = {key: value for key, value in (("max_length", max_length), ("instruction", instruction)) if value}
     return _read_entry(name_or_folder) | options
 
@@ -96,6 +103,8 @@ def score_shortlist(
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
     settings = reranker_settings(reranker, max_length, instruction)
+    if settings["kind"] == APPROACH0:
+        return approach0.rescore(collection, shortlist) if len(shortlist) else shortlist
     if settings["kind"] == "cross-encoder" and reranker not in registry.read_registry("rerankers"):
         settings["id"] = reranker  # the folder
     if trained := find_trained(reranker):

@@ -30,11 +30,11 @@ from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.retrieval import bm25, codes, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse
 from mirblab.retrieval.fusion import METHODS
+from mirblab.retrieval.rerank import APPROACH0
 from mirblab.retrieval.run_store import RunStore
 
 _DEEPEST = 10  # systems within each other
 SHORTLIST_DEPTH = 10  # the published benchmark reranks ten documents
-APPROACH0 = "approach0"
 _WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
 _CHANGED = re.compile(
     r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = [^+>]+)\)"

@@ -22,6 +22,7 @@ from mirblab.core.text_files import find_file
 from mirblab.data import beir, digests, parts
 from mirblab.data.collection import (
     DATASET_PARTS,
+    PYTERRIER_PARTS,
     Collection,
     from_dataset,
     load_folder,
@@ -90,9 +91,9 @@ def built_names() -> list[str]:
 
 
 def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
-    """Return a collection by its name, from a folder in BEIR's layout, or from a dataset of the package ir_datasets.
+    """Return a collection by its name, from a folder in BEIR's layout, or from a dataset of ir_datasets or PyTerrier.
 
-    A collection is returned as it is.
+    A collection is returned as it is. MirblabError for a table, which is a run or judgements: `read_run` takes a run.
 
     A published collection of MIRB (`mirb-…`) is fetched from the Hub if it is missing. Raises MirblabError, which names
     the command that helps, for an unknown or unbuilt name, and FileNotFoundError for a folder that is no collection.
@@ -102,7 +103,15 @@ def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
     """
     if isinstance(name_or_folder, Collection):
         return name_or_folder
-    if not isinstance(name_or_folder, (str, Path)) and any(hasattr(name_or_folder, part) for part in DATASET_PARTS):
+    if isinstance(name_or_folder, pd.DataFrame):
+        columns = ", ".join(map(str, name_or_folder.columns)) or "none"
+        raise MirblabError(
+            f"a table is no collection; found the columns {columns}; read a run with lab.read_run(table), and give "
+            "judgements to lab.evaluate(run, qrels)"
+        )
+    if not isinstance(name_or_folder, (str, Path)) and any(
+        hasattr(name_or_folder, part) for part in (*DATASET_PARTS, *PYTERRIER_PARTS)
+    ):
         return from_dataset(name_or_folder)
     folder = collection_folder(name_or_folder, fetch=True)
     try:

@@ -8,8 +8,11 @@ import pytest
 from mirblab.analysis.reranking import (
     depth_curve,
     describe_reranking,
+    held_out_choices,
+    pair_count,
     rerank_table,
     reranking_changes,
+    reranking_costs,
     reranking_factors,
 )
 from mirblab.core.errors import MirblabError
@@ -88,25 +91,91 @@ def test_mixed_scores_are_those_of_the_system_of_that_name(collection, curve):
     assert changes[changes.first_rank == 11].value.abs().max() == 0  # nothing relevant to move
 
 
+def setting(collection: str, reranker: str, change: float, **others: object) -> dict[str, object]:
+    """Return a made-up row of `reranking_factors`."""
+    row = {"collection": collection, "system": "bm25", "reranker": reranker, "depth": 5, "max_length": 0}
+    return row | {"instruction": "", "weight": 1.0, "first_stage": 0.5, "change": change, "p": 0.5} | others
+
+
 def test_the_verdict_counts_what_is_significant_after_holm():
     """By hand: of three p values .03 is too large, since its threshold is .05 / 2."""
-    row = {"depth": 5, "better": 1, "worse": 2}
     rows = [
-        row | {"weight": 1.0, "change": -0.2, "p": 0.001},
-        row | {"weight": 1.0, "change": -0.1, "p": 0.03},
-        row | {"weight": 0.3, "change": 0.02, "p": 0.5, "depth": 10},
+        setting("a", "m", -0.2, p=0.001),
+        setting("b", "m", -0.1, p=0.03, first_stage=0.9),
+        setting("b", "m", 0.02, weight=0.3, depth=10),
     ]
-    when, why, by_weight = describe_reranking(pd.DataFrame(rows))
-    assert "significantly in 1 of 3 settings and raises it significantly in none" in when
-    assert (
-        "-15.0 points at depth 5 and +2.0 at depth 10; of the pairs of a query and a setting, 3 gain and 6 lose" in why
+    when, why, what = describe_reranking(pd.DataFrame(rows))
+    assert when == (
+        "Reranking after bm25 lowers the value significantly in 1 of 3 settings and raises it significantly in none "
+        "(Holm, p < 0.05); the lowest change is -20.0 points, by m alone at depth 5 after bm25 on a."
     )
-    assert by_weight == (
-        "On these queries: with weight 0.3 of the reranker's score +2.0 points (1 gain, 2 lose); with weight 1 "
-        "of the reranker's score -15.0 points (2 gain, 4 lose). A weight that is chosen by these numbers has to "
-        "be confirmed on other queries."
+    assert why == (
+        "The order of the reranker alone changes the mean by -15.0 points at depth 5, by -10.0 where the first stage "
+        "is above its median and by -20.0 elsewhere."
     )
-    assert describe_reranking(pd.DataFrame(rows[:2]))[2].endswith("4 lose). No weight raises the mean.")
+    assert what.startswith("Settings that were chosen on the other collections (most often m alone at depth 5) change")
+    assert "by -15.0 points [-20.0, -10.0] and raise it on 0 of 2, so measure on your own queries" in what
+    assert describe_reranking(pd.DataFrame(rows[:1]))[2].startswith("No setting can be chosen on other collections")
+
+
+def test_a_setting_is_chosen_without_the_collection_where_it_is_used():
+    """By hand: c alone would choose n, on which the others lose; one that a collection lacks is never chosen."""
+    changes = {"a": (0.1, -0.1, 0.9), "b": (0.2, -0.2, 0.9), "c": (-0.1, 0.4, None)}
+    rows = [
+        setting(name, reranker, change)
+        for name, values in changes.items()
+        for reranker, change in zip("mno", values, strict=True)
+        if change is not None
+    ]
+    chosen = held_out_choices(pd.DataFrame(rows)).set_index("collection")
+    assert chosen.reranker.to_dict() == {"a": "n", "b": "n", "c": "m"}
+    assert chosen.change.to_dict() == {"a": -0.1, "b": -0.2, "c": -0.1}
+
+
+def test_a_weight_of_0_is_chosen_by_cross_validation():
+    """As the system of that name, where enough queries have a relevant document."""
+    some, first = catalogue.load("mini-hol").sample(25), systems.system("bm25")
+    row = reranking_factors(some, first, ["maxsim"], "nDCG@10", depths=[10], instructions=[""], weights=[0]).iloc[0]
+    mean = evaluate(systems.system("bm25>maxsim@10,cv").search(some), some, ["nDCG@10"]).value.mean()
+    assert row.value == pytest.approx(mean, abs=1e-9)
+
+
+def test_approach0_reranks_where_there_are_formulas():
+    """With the values of the system of that name, once for all lengths and instructions; elsewhere it has no row."""
+    formulas, words = catalogue.load("mini-wfb").sample(4), catalogue.load("mini-mathlib").sample(4)
+    first, options = systems.system("structure"), {"depths": [5], "lengths": [0, 8], "instructions": ["", "card"]}
+    rows = reranking_factors(formulas, first, ["approach0"], "RR", **options)
+    mean = evaluate(systems.system("structure>approach0@5").search(formulas), formulas, ["RR"]).value.mean()
+    assert rows.value.tolist() == [pytest.approx(mean, abs=1e-9)]
+    assert reranking_factors(words, first, ["approach0"], "RR", **options).empty
+
+
+def test_pairs_of_several_first_stages_are_counted_once():
+    """The first two of each query by one system are among its first three; another system adds its own."""
+    some = catalogue.load("mini-hol").sample(3)
+    bm25, grams = (systems.system(name).search(some, 2) for name in ("bm25", "chargrams"))
+    both = {*zip(bm25.query_id, bm25.doc_id, strict=True), *zip(grams.query_id, grams.doc_id, strict=True)}
+    assert pair_count(some, {"bm25": 2, "chargrams": 2}) == len(both) > len(bm25)
+    assert pair_count(some, {"bm25": 3}) == 9
+
+
+def test_the_table_shows_the_distance_to_the_papers_own_pair(curve):
+    """A made-up value beside the printed 55.19; another collection and another reranker have none."""
+    rows = curve.head(1).assign(system="nv-embed-v2", first_stage=0.6, value=0.56, ceiling=0.9, depth=10)
+    rows = pd.concat([rows.assign(reranker=name, collection="here") for name in ("bge-reranker-v2-m3", "maxsim")])
+    cell = rerank_table(rows, 10, {"here": "Informalized Mathlib4 Retrieval"})["nv-embed-v2"].item()
+    assert cell == "60.00 (+0.52) / 56.00 (+0.81) / 56.00 / 90.00"
+    missing = pd.concat([rows, rows.head(1).assign(collection="there")])
+    assert rerank_table(missing, 10)["nv-embed-v2"].tolist()[1] == "60.00 / 56.00 / - / 90.00"
+
+
+def test_the_costs_are_of_scoring_anew(collection, curve, monkeypatch):
+    """Stored pairs are scored again."""
+    scored = []
+    score = rerank.score_shortlist
+    monkeypatch.setattr(rerank, "score_shortlist", lambda run, *rest: scored.append(len(run)) or score(run, *rest))
+    costs = reranking_costs(collection, systems.system("bm25"), ["maxsim"], 10)
+    assert scored == [1, 20] and costs.seconds.item() == pytest.approx(10 / costs.pairs_per_second.item())
 
 
 def test_a_row_says_which_instruction_was_used(tmp_path, monkeypatch, make_folder):

@@ -201,6 +201,18 @@ def test_the_plan_counts_each_text_once_and_leaves_short_searches_to_the_noteboo
     assert [run.n_texts for run in runs if run.system == "bm25"] == [0, 0, 0]
 
 
+def test_the_plan_counts_pairs_and_the_texts_of_shortlists(make_folder):
+    """A reranker encodes or scores what its shortlists may hold; late interaction needs the tokens of all texts."""
+    texts = [{"_id": f"d{n}", "title": "", "text": f"document {n}"} for n in (1, 2, 3)]
+    catalogue.add(make_folder(texts, name="first"))
+    names = ["bm25>maxsim@1", "bm25>bge-reranker-v2-m3@9", "minilm-late"]
+    runs = {run.system: run for run in batch.find_missing({"first": names})}
+    assert [(runs[name].n_pairs, runs[name].n_texts) for name in names] == [(2, 4), (6, 0), (0, 5)]
+    assert runs["minilm-late"].n_bytes == 5 * (batch.TOKEN_BYTES + 4 * 384 + 24)
+    expected = batch.SECONDS_PER_RUN + 6 / batch.PAIRS_PER_SECOND * 568 / batch.MINILM_SIZE
+    assert runs["bm25>bge-reranker-v2-m3@9"].seconds == pytest.approx(expected)
+
+
 def test_only_a_transformer_that_encodes_measures_the_speed(own_suite, make_folder, monkeypatch):
     """A stored text and a static embedding take almost no time, and would promise a batch ten times too short."""
     catalogue.add(make_folder(name="first"))

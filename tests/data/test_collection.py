@@ -357,6 +357,57 @@ def test_a_dataset_of_ir_datasets_is_a_collection():
     assert catalogue.load(fields).texts == ["one two", "four"] and catalogue.load(fields).query_texts == ["text"]
 
 
+def pyterrier_dataset(**replaced):
+    """Return an object of the shape of a dataset of PyTerrier, which is no dependency here."""
+    parts = {
+        "get_corpus_iter": [
+            {"docno": "d1", "title": "Lemma", "text": "Let $x$.", "url": 3},
+            {"docno": "d2", "text": "b"},
+        ],
+        "get_topics": pd.DataFrame({"qid": ["q1", "q2"], "query": ["a $x$", "two"], "narrative": "long"}),
+        "get_qrels": pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d2"], "label": [2, 0, 1]}),
+    } | replaced
+    methods = {name: (lambda verbose=True, rows=rows: rows) for name, rows in parts.items() if rows is not None}
+    return SimpleNamespace(name="small/train", **methods)
+
+
+def test_a_dataset_of_pyterrier_is_a_collection():
+    """Its documents are dictionaries, its topics and judgements tables; one over ir_datasets is read as that."""
+    found = catalogue.load(pyterrier_dataset())
+    assert (found.name, found.texts, found.query_texts) == ("small-train", ["Lemma Let $x$.", "b"], ["a $x$", "two"])
+    assert found.qrels.values.tolist() == [["q1", "d1", 2], ["q1", "d2", 0], ["q2", "d2", 1]]
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "title": ["short", None], "narrative": ["long", "only"]})
+    assert catalogue.load(pyterrier_dataset(get_topics=topics)).query_texts == ["short", "only"]
+    behind = SimpleNamespace(irds_ref=dataset, **vars(pyterrier_dataset()))
+    assert catalogue.load(behind).fingerprint == catalogue.load(dataset()).fingerprint
+
+
+def test_a_dataset_of_pyterrier_that_lacks_something_is_refused():
+    """A method, what a method does not have, and a column, which is told with those that are there."""
+
+    def unmade():
+        raise NotImplementedError("no qrels here")
+
+    with pytest.raises(MirblabError, match="has no get_qrels; give a dataset with documents and judgements"):
+        catalogue.load(pyterrier_dataset(get_qrels=None))
+    broken = pyterrier_dataset()
+    broken.get_qrels = unmade
+    with pytest.raises(MirblabError, match=r"\(no qrels here\); give a dataset that has all three"):
+        catalogue.load(broken)
+    with pytest.raises(MirblabError, match="judgements of .* have no label; found qid, docno, score"):
+        qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+        catalogue.load(pyterrier_dataset(get_qrels=qrels))
+
+
+def test_a_run_that_is_given_for_a_collection_is_told_where_it_belongs():
+    """The table of PyTerrier or of ours was looked up by its printed rows before."""
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
+    with pytest.raises(MirblabError, match=r"columns qid, docno, score; read a run with lab\.read_run\(table\)"):
+        catalogue.load(run)
+    with pytest.raises(MirblabError, match="found the columns none; read a run"):
+        catalogue.load(pd.DataFrame())
+
+
 def test_a_dataset_without_judgements_or_with_broken_ones_is_refused():
     """What is missing is named, and a problem is told with the dataset's name for a folder."""
     with pytest.raises(MirblabError, match="has no qrels_iter; give a dataset with documents and judgements"):

@@ -274,6 +274,25 @@ def test_a_group_of_documents_is_found_when_one_of_its_members_is():
         ceiling(run, grouped, "GroupR@2", 5)
 
 
+def test_a_query_succeeds_when_each_of_its_groups_is_found():
+    """By hand: q has the groups {1, 2}, {2, 4} and {3}; p's one group is not found, and o, which has none, fails."""
+    qrels = qrels_of({"q": {"d001": 1, "d002": 1, "d003": 1, "d004": 1}, "p": {"d002": 1}, "o": {"d001": 1}})
+    rows = [("q", "a", "d001"), ("q", "a", "d002"), ("q", "b", "d002"), ("q", "b", "d004"), ("q", "c", "d003"),
+            ("p", "a", "d002")]  # fmt: skip
+    grouped = collection(qrels)
+    grouped.groups = pd.DataFrame(rows, columns=["query_id", "group", "doc_id"])
+    ranking = {"d009": 9, "d001": 8, "d003": 7, "d004": 6, "d002": 5}
+    run = run_of({"q": ranking, "p": {"d001": 1}, "o": {"d001": 1}})
+    found = numbers(quietly(run, grouped, [*(f"GroupSuccess@{k}" for k in range(1, 6)), "GroupR@3", "Success@2"]))
+    assert [found[f"GroupSuccess@{k}", "q"] for k in range(1, 6)] == [0, 0, 0, 1, 1]  # d004 stands for the group b
+    assert found["GroupR@3", "q"] == 2 / 3 and found["Success@2", "q"] == 1
+    assert found["GroupSuccess@5", "p"] == found["GroupSuccess@5", "o"] == 0 and found["Success@2", "o"] == 1
+    with pytest.raises(MirblabError, match=r"GroupSuccess needs a collection with groups of documents"):
+        quietly(run, qrels, "GroupSuccess@2")
+    with pytest.raises(MirblabError, match="GroupSuccess@2 has no ceiling.*use Success@2"):
+        ceiling(run, grouped, "GroupSuccess@2", 5)
+
+
 def test_relevant_from_moves_binary_measures_and_not_ndcg():
     run, qrels = run_of({"q": {"a": 2, "b": 1}}), qrels_of({"q": {"a": 1, "b": 2}})
     low, high = (numbers(evaluate(run, qrels, ["nDCG", "RR", "Bpref"], relevant_from=level)) for level in (1, 2))
@@ -416,7 +435,7 @@ def test_broken_qrels_are_refused():
 @pytest.mark.parametrize("text", ["nDCG@10", "nDCG", "nDCG'", "nDCG'@10", "AP", "AP'", "AP@100", "P@10", "P'@10",
                                   "R@5", "Bpref", "RR", "RR@10", "RR'", "Judged@10", "Rank", "Success@1", "Rprec",
                                   "infAP", "ERR@20", "RBP(p=0.8)", "RBP(p=0.95)@10", "RBP'(p=0.5)",
-                                  "RBPresidual(p=0.8)", "GroupR@10"])  # fmt: skip
+                                  "RBPresidual(p=0.8)", "GroupR@10", "GroupSuccess@10"])  # fmt: skip
 def test_names_are_read_and_written_alike(text):
     assert str(parse_measure(text)) == text
 

@@ -125,6 +125,20 @@ def test_a_text_is_kept_around_its_formulas(pya0: Any) -> None:
     )
 
 
+def test_the_words_of_the_papers_figure_are_ours() -> None:
+    """Zhong et al. (2022), Figure 1, whose words stand between angle brackets: `\\infty`, and a bound of norms."""
+    words = (
+        "<Vert> <A> <Vert> <subscript> <2> <le> <root> <{> "
+        "<Vert> <A> <Vert> <subscript> <1> <Vert> <A> <Vert> <subscript> <infty> <}>"
+    )
+    bound = r"\|A\|_2 \le \sqrt{\|A\|_1 \|A\|_\infty}"
+    assert [f"<{word}>" for word in pya0_symbols(bound)] == words.split()
+    assert pretokenise(rf"${bound}$") == words.replace("<", "$").replace(">", "$")
+    # In the figure the words outside formulas keep their capital letters.
+    assert pretokenise(r"Norm $\infty$", lower=False, mark="|") == "Norm |infty|"
+    assert pretokenise(r"Norm $\infty$") == "norm $infty$"
+
+
 def agreement(pya0: Any, formulas: Sequence[str]) -> tuple[float, float]:
     """Return F1 of the multisets of symbols, and the share of formulas with equal sequences."""
     shared = total = same = 0

@@ -123,6 +123,36 @@ def test_passes_give_the_encoders_token_vectors(model: Any, folder: Path):
         training.TokenPasses(model, "tiny", 100, "float32", length=3).vectors(texts)
 
 
+def test_loss_and_gradient_are_those_of_the_librarys_own_loss(model: Any):
+    """MultiVectorMultipleNegativesRankingLoss, with MaxSim as a mean, the same weights, texts and hard negatives."""
+    from sentence_transformers import MultiVectorEncoder
+    from sentence_transformers.base.modules import Normalize
+    from sentence_transformers.multi_vector_encoder.losses import MultiVectorMultipleNegativesRankingLoss
+    from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+    from sentence_transformers.multi_vector_encoder.scoring import mean_colbert_scores
+
+    anchors, positives, negatives = sentences(5), sentences(5, seed=1), sentences(5, seed=2)
+    none = np.zeros((5, 5), bool)
+
+    def loss_of(vectors: torch.Tensor) -> torch.Tensor:
+        return late_loss(vectors[:5], vectors[5:10], none, negatives=vectors[10:], same_negatives=none)
+
+    ours = passes(model).backward(anchors + positives + negatives, loss_of)
+    weights = [weight for weight in model[0].parameters() if weight.grad is not None]
+    gradients = [weight.grad.clone() for weight in weights]
+    model.zero_grad()
+    kept = [number for number in range(len(model.tokenizer)) if number not in model.tokenizer.all_special_ids]
+    modules = [model[0], MultiVectorMask(keep_only_token_ids=kept), Normalize(module_input_name=local.TOKENS)]
+    other = MultiVectorEncoder(modules=modules, device="cpu").eval()
+    library = MultiVectorMultipleNegativesRankingLoss(other, scale=20.0, similarity_fct=mean_colbert_scores)
+    # As a query, a text would keep its special tokens there, which the mask leaves out of documents only.
+    theirs = library([{**other.preprocess(texts), "task": "document"} for texts in (anchors, positives, negatives)])
+    theirs.backward()
+    assert ours == pytest.approx(theirs.item(), abs=1e-5) and ours > 0.1 and len(gradients) > 10
+    for weight, gradient in zip(weights, gradients, strict=True):
+        np.testing.assert_allclose(weight.grad, gradient, atol=1e-5)
+
+
 def test_scores_of_passes_are_those_of_the_search(model: Any, folder: Path):
     """Of exact strings, without gradients, more tokens than one block holds."""
     queries, docs = [*sentences(5), ""], sentences(90, seed=1)

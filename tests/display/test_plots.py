@@ -126,6 +126,8 @@ def test_means_say_what_was_counted_and_show_chance() -> None:
     assert ax.get_title("left") == "c1 (1,200 pairs)"
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0.97]
     assert ax.get_xlim()[1] > 0.97 and [text.get_text() for text in ax.texts] == ["chance"]
+    last = max(line.get_ydata()[0] for line in ax.lines if line.get_linestyle() != ":")
+    assert ax.get_ylim()[0] >= last + 0.9  # the word stands in a row of its own, below the last interval
     both = pd.concat([INTERVALS, INTERVALS.assign(collection="c2")])
     lines = [[line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
              for ax in plots.means(both, chance={"c2": 0.3})]  # fmt: skip

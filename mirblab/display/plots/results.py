@@ -72,6 +72,8 @@ def means(
             is_right = levels[name] > (0.88 if wide == 1 else 0.8) * longest  # where the word would leave the panel
             panel.annotate("chance", (levels[name], 0), (-3 if is_right else 3, 3), ("data", "axes fraction"),
                            "offset points", ha="right" if is_right else "left", color=GREY)  # fmt: skip
+    for panel, (bottom, top) in zip(axes, [panel.get_ylim() for panel in axes], strict=False) if levels else ():
+        panel.set_ylim(bottom + (0.5 if bottom > top else -0.5), top)  # the word stands below the last interval
     if ax is None and (label := _take_shared_label(axes)):
         with figure_style():
             axes[0].figure.supxlabel(label, fontsize=10)

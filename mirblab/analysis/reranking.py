@@ -202,7 +202,9 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         f"by {_setting_name(least)} after {least.system} on {least.collection}."
     )
     alone = effects[effects.weight == effects.weight.max()]
-    by_depth = 100 * alone.groupby("depth").change.mean()
+    of_depth = alone.groupby("depth")[["collection", "system"]].apply(lambda part: len(part.drop_duplicates()))
+    everywhere = alone[alone.depth.isin(of_depth[of_depth == of_depth.max()].index)]
+    by_depth = 100 * everywhere.groupby("depth").change.mean()
     at = [f"by {by_depth[depth]:+.1f} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
     why = f"The order of the reranker {_weight_name(alone.weight.iloc[0])} changes the mean {' and '.join(at)}"
     is_high = alone.first_stage > alone.first_stage.median()

@@ -115,6 +115,8 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     )
     assert what.startswith("Settings that were chosen on the other collections (most often m alone at depth 5) change")
     assert "by -15.0 points [-20.0, -10.0] and raise it on 0 of 2, so measure on your own queries" in what
+    deeper = [*rows, setting("a", "m", 0.9, depth=200)]  # on one collection only
+    assert "points at depth 5, by" in describe_reranking(pd.DataFrame(deeper))[1]
     assert describe_reranking(pd.DataFrame(rows[:1]))[2].startswith("No setting can be chosen on other collections")
 
 

@@ -131,7 +131,7 @@ def pair_count(collection: Collection, stages: Mapping[str, int]) -> int:
 def reranking_costs(
     collection: Collection, first: System, rerankers: Sequence[str], depth: int, n_queries: int = 2
 ) -> pd.DataFrame:
-    """Return how long each reranker takes on this machine: reranker, pairs_per_second, seconds (per query at *depth*).
+    """Return how long each reranker takes on this machine: pairs_per_second, and milliseconds per query at *depth*.
 
     The pairs of the first *n_queries* queries are scored again, whether scores are stored or not; token vectors that
     are stored are read. The model is loaded before.
@@ -139,7 +139,7 @@ def reranking_costs(
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
     >>> reranking_costs(load("mini-qa").sample(3), system("bm25"), ["maxsim"], 2).columns.tolist()
-    ['collection', 'reranker', 'pairs_per_second', 'seconds']
+    ['collection', 'reranker', 'pairs_per_second', 'milliseconds']
     """
     run = first.search(collection, depth)
     run = run[run.query_id.cat.codes < n_queries].reset_index(drop=True)
@@ -149,8 +149,8 @@ def reranking_costs(
         start = time.perf_counter()
         rerank.score_shortlist(run, collection, reranker)
         rate = len(run) / (time.perf_counter() - start)
-        rows.append((collection.name, reranker, rate, depth / rate))
-    return pd.DataFrame(rows, columns=["collection", "reranker", "pairs_per_second", "seconds"])
+        rows.append((collection.name, reranker, rate, 1000 * depth / rate))
+    return pd.DataFrame(rows, columns=["collection", "reranker", "pairs_per_second", "milliseconds"])
 
 
 def reranking_changes(

@@ -13,7 +13,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures, published, significance
-from mirblab.formula.formal.statements import FormulaSource
+from mirblab.formula.in_text import FormulaReader
 from mirblab.retrieval import fusion, rerank, systems
 from mirblab.retrieval.systems import System
 
@@ -71,8 +71,8 @@ def reranking_factors(
     that `fusion.cross_validated` chose without it. Columns: collection, system, reranker, depth, max_length,
     instruction, weight, first_stage, value, change, low, high (95 % bootstrap interval of the change over queries), p
     (paired permutation test), better, worse, n_queries. A reranker that always has the instruction has no rows without
-    it, and a collection that has none no rows with it; Approach0 has neither length nor instruction, and no row where
-    no query has a formula.
+    it, and a collection that has none no rows with it; Approach0 has neither length nor instruction, and rows only
+    where each document is a formula.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -106,15 +106,17 @@ def reranking_factors(
 
 
 def usable_rerankers(rerankers: Sequence[str], collection: Collection) -> list[str]:
-    """Return those of *rerankers* that can score the collection: Approach0 needs a query with a formula.
+    """Return those of *rerankers* that are tried on the collection: Approach0 where each document is a formula.
+
+    Its rules score posts, too, but take a minute for the first hundred documents of forty of them.
 
     >>> from mirblab.sources.catalogue import load
     >>> usable_rerankers(["maxsim", "approach0"], load("mini-mathlib").sample(3))
     ['maxsim']
     """
-    source = FormulaSource.of(collection)
-    has_formulas = any(source.query(text) for text in collection.query_texts)
-    return [name for name in rerankers if has_formulas or name != rerank.APPROACH0]
+    if rerank.APPROACH0 not in rerankers or FormulaReader.of(collection).is_bare:
+        return list(rerankers)
+    return [name for name in rerankers if name != rerank.APPROACH0]
 
 
 def pair_count(collection: Collection, stages: Mapping[str, int]) -> int:

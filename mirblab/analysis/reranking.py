@@ -85,11 +85,9 @@ def reranking_factors(
     plain = _by_query(plain_run, collection, measure)
     rows, used = [], []
     for reranker, length, instruction in product(usable_rerankers(rerankers, collection), lengths, instructions):
-        if reranker == rerank.APPROACH0:
-            used.append((reranker, 0, ""))
-        else:
-            settings = rerank.used_settings(reranker, collection, length, instruction)
-            used.append((reranker, length, settings.get("instruction", "")))
+        settings = rerank.used_settings(reranker, collection, length, instruction)
+        read = 0 if settings["kind"] == rerank.APPROACH0 else length
+        used.append((reranker, read, settings.get("instruction", "")))
     for reranker, length, instruction in dict.fromkeys(used):
         pairs = systems.pair_scores(first, reranker, collection, max(depths), length, instruction)
         for depth, weight in product(sorted(set(depths)), weights):
@@ -332,7 +330,7 @@ def rerank_table(curves: pd.DataFrame, depth: int, papers: Mapping[str, str] | N
     if at.empty:
         raise MirblabError(f"no depth {depth} in the curves; found {sorted(curves.depth.unique().tolist())}")
     rerankers = at.reranker.drop_duplicates()
-    printed = published.paper_lookup(papers or {}) if papers else None
+    printed = published.paper_lookup(papers) if papers else None
 
     def cell(rows: pd.DataFrame) -> str:
         first, values = rows.iloc[0], rows.set_index("reranker").value

@@ -456,9 +456,15 @@ class Cluster:
         Parts of compositions are among them. Everything that searches with these names afterwards, here or elsewhere
         with the same home folder, reads the stored runs. MirblabError for the first run that cannot be made.
         """
-        missing = find_missing({name: list(systems) for name in collections}, split=split)
+        # Workers may have another working folder.
+        names = [os.path.abspath(name) if _is_folder(name) else name for name in collections]
+        missing = find_missing(dict.fromkeys(names, systems), split=split)
         make_runs_at(self.place, missing, say, split)
         return len(missing)
+
+
+def _is_folder(name: str) -> bool:
+    return os.path.isdir(name) and name not in catalogue.known_collections()
 
 
 @contextlib.contextmanager

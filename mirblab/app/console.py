@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -229,10 +228,7 @@ def print_values(
     suffix, write = formats[form]
     checked, rows = [measures.parse_measure(text) for text in wanted], []
     if place.runs is not None:
-        # Workers may have another working folder.
-        names = [os.path.abspath(name) if _is_folder(name) else name for name in collections]
-        needed = dict.fromkeys(names, [chosen.name])
-        batch.make_runs_at(place, batch.find_missing(needed, split=split), say, split)
+        batch.Cluster(place).make_runs([chosen.name], collections, split)
     for collection_name in collections:
         collection = catalogue.load(collection_name, split)
         if form == "arqmath":
@@ -287,10 +283,6 @@ def train_seeds(
     return 1 if n_failed else 0
 
 
-def _is_folder(name: str) -> bool:
-    return os.path.isdir(name) and name not in catalogue.known_collections()
-
-
 def print_costs(
     sizes: pd.DataFrame, named: Sequence[str], encoders: Sequence[str], shortlists: Mapping[str, int]
 ) -> None:
@@ -312,7 +304,7 @@ def print_costs(
     _print_cost_table(table, "encoder", f"all {len(sizes)}, hours on an {summary.GPU}")
     if not named:
         say("by collection: add --models NAME,NAME")
-    reranking = summary.rerank_table(shortlists, sizes)
+    reranking = summary.reranking_cost_table(shortlists, sizes)
     shown = [(str(name), f"{pairs:,}", f"{hours:.2g}") for name, pairs, hours in reranking.itertuples(index=False)]
     if shown:
         print_table(("reranker", "pairs", "GPU hours"), shown, "the shortlists of all first stages")

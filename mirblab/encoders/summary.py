@@ -125,14 +125,14 @@ def cost_table(
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def rerank_table(shortlists: Mapping[str, int], sizes: pd.DataFrame) -> pd.DataFrame:
+def reranking_cost_table(shortlists: Mapping[str, int], sizes: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cross-encoder: what reranking all queries of collections of these *sizes* takes.
 
     *shortlists* has the documents that it scores for a query. Columns: reranker, pairs, gpu_hours (NaN where the size
     is unknown), by the rule of `cost_table`: a pair has the tokens of two average texts of its collection, at most
     the model's longest input.
 
-    >>> rerank_table({"bge-reranker-v2-m3": 10}, collection_sizes()).pairs.tolist() == [
+    >>> reranking_cost_table({"bge-reranker-v2-m3": 10}, collection_sizes()).pairs.tolist() == [
     ...     10 * collection_sizes().queries.sum()
     ... ]
     True

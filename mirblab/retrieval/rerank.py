@@ -17,7 +17,7 @@ from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.data.parts import texts_at
 from mirblab.encoders.encoding import encoder
-from mirblab.encoders.local import find_trained, folder_digest
+from mirblab.encoders.local import find_trained, folder_digest, use_plain_attention
 from mirblab.encoders.token_vectors import load_token_vectors
 from mirblab.formula import approach0
 from mirblab.retrieval import late_interaction
@@ -194,7 +194,7 @@ def _cross_encode(
 def _cross_encoder(name: str, revision: str, max_length: int, trust: bool, halved: bool) -> Any:
     """Return the loaded model; remote code runs only for an entry that asks for it and pins a revision.
 
-    *halved*: it will run in bfloat16, in which fused attention is slower than plain products on a processor.
+    *halved*: it will run in bfloat16.
     """
     from huggingface_hub import snapshot_download
 
@@ -210,8 +210,8 @@ def _cross_encoder(name: str, revision: str, max_length: int, trust: bool, halve
         model = CrossEncoder(
             name, revision=pinned, max_length=max_length, trust_remote_code=trust, local_files_only=bool(unreachable)
         )
-        if halved and model.device.type == "cpu" and hasattr(model[0], "model"):
-            model[0].model.set_attn_implementation("eager")
+        if halved:
+            use_plain_attention(model)
         return model
     except OSError as error:
         raise MirblabError(

@@ -265,7 +265,7 @@ def _prepare(recipe: Recipe, base: Encoder, model: Any) -> None:
     """Set what every transformer is trained with: dropout, attention, the longest text, and its base's prompts."""
     if not recipe.dropout:
         _without_dropout(model)
-    _use_fast_attention(model)
+    local.use_plain_attention(model)
     model.max_seq_length = recipe.max_length
     if not recipe.is_cross and any(base.entry["prompts"].values()):
         model.prompts = dict(base.entry["prompts"])
@@ -281,12 +281,3 @@ def _without_dropout(model: Any) -> None:
         # Qwen's layers keep a number instead of a layer
         if isinstance(getattr(module, "attention_dropout", None), float):
             module.attention_dropout = 0.0
-
-
-def _use_fast_attention(model: Any) -> None:
-    """Compute attention by plain products where *model* is on a CPU, whose fused attention has a slow gradient.
-
-    A step of MiniLM in bfloat16 took half the time (torch 2.13, AMX).
-    """
-    if model.device.type == "cpu":
-        model[0].model.set_attn_implementation("eager")

@@ -7,12 +7,13 @@
 Each system runs in a process of its own, one after the other: it builds its index, searches once to warm up, and then
 --rounds times (rank-bm25: five queries, and at most 100,000 documents); medians with their range. CPU-seconds are
 those of all threads, memory is the peak of the process, tokens included. The scores of each system are compared with
-those of the first one.
+those of the first one, except where its formula is another. tantivy is measured where it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -100,12 +102,43 @@ def build_rank_bm25(docs: Iterator[list[str]], folder: Path) -> Search:
     return lambda queries, depth: [np.sort(model.get_scores(query))[::-1][:depth] for query in queries]
 
 
+def build_tantivy(docs: Iterator[list[str]], folder: Path) -> Search:
+    """Index by tantivy, which rounds lengths, so that its scores are not compared; all cores search."""
+    import tantivy
+
+    fields = tantivy.SchemaBuilder()
+    fields.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+    schema = fields.build()
+    (folder / "index").mkdir()
+    index = tantivy.Index(schema, str(folder / "index"))
+    writer = index.writer(1 << 30, n_cores())
+    for tokens in docs:
+        writer.add_document(tantivy.Document(text=" ".join(tokens)))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    searcher = index.searcher()
+
+    def search_one(words: list[str], depth: int) -> np.ndarray:
+        terms = [(tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", word, "freq")) for word in words]
+        hits = searcher.search(tantivy.Query.boolean_query(terms), depth, count=False).hits
+        return np.array([score for score, _ in hits])
+
+    def search(queries: Tokens, depth: int) -> list[np.ndarray]:
+        with ThreadPoolExecutor(n_cores()) as threads:
+            return list(threads.map(lambda words: search_one(words, depth), queries))
+
+    return search
+
+
 SYSTEMS = {
     "mirblab": (build_mirblab, ("numpy", "numba", "scipy")),
     "mirblab on disk": (build_on_disk, ("numpy", "numba", "scipy")),
     "bm25s numba": (build_bm25s, ("bm25s", "numba")),
+    "tantivy": (build_tantivy, ("tantivy",)),
     "rank-bm25": (build_rank_bm25, ("rank-bm25",)),
 }
+OTHER_SCORES = ("rank-bm25", "tantivy")
 
 
 def measure(given: argparse.Namespace) -> dict[str, object]:
@@ -159,6 +192,9 @@ def main() -> None:
     for name in given.systems:
         if name == "rank-bm25" and given.docs > RANK_BM25_DOCS:
             continue
+        if name == "tantivy" and importlib.util.find_spec("tantivy") is None:
+            notes.append("tantivy is not installed: pip install tantivy")
+            continue
         command = [sys.executable, __file__, *sys.argv[1:], "--one", name]
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # noqa: S603  this script
         if result.returncode:
@@ -170,7 +206,7 @@ def main() -> None:
         line = f"{found['build']:.1f} | {found['first']:.1f} | {wall:,.1f} | {low:,.1f} to {high:,.1f} | {cpu:,.1f}"
         print(f"| {name} | {line} | {found['peak']:.2f} | {found['disk']:.2f} |", flush=True)
         notes.append(f"{name}: {found['versions']}")
-        if name == "rank-bm25":
+        if name in OTHER_SCORES:
             continue
         expected = expected or found["scores"]
         gaps = [

@@ -6,7 +6,7 @@ Vector i is the static embedding (the mean of MiniLM's token embeddings) of two 
 after the other; a hash of i says which. Queries are the collection's. Recall is the share of the exact first 100.
 FOLDER takes 980 bytes for each vector, and is removed afterwards. faiss' indexes stand beside where it is installed:
 flat (float32 in memory) up to --flat, HNSW up to --hnsw (its graph takes long), IVF with RaBitQ up to --ivf, and this
-with float16 rows in memory that order its best 1,000.
+with float16 rows in memory that order its best 1,000; and so does usearch's graph (float16, int8) up to --hnsw.
 """
 
 from __future__ import annotations
@@ -153,6 +153,25 @@ def search_faiss(name: str, n: int, sums: np.ndarray, queries: np.ndarray, truth
         line(f"faiss {name} {setting}", n, spent, own_memory() - before, 0, times, recall(found, truth))
 
 
+def search_usearch(dtype: str, n: int, sums: np.ndarray, queries: np.ndarray, truth: np.ndarray) -> None:
+    """Build and search usearch's graph of vectors of a type; print a line for each width of the search."""
+    from usearch.index import Index
+
+    before, spent, numbers = own_memory(), 0.0, Numbers(n)
+    index = Index(ndim=DIMS, metric="ip", dtype=dtype)
+    for at in range(0, n, 1 << 16):
+        some = combined(sums, numbers[at : at + (1 << 16)])
+        start = time.perf_counter()
+        index.add(np.arange(at, at + len(some)), some, threads=n_cores())
+        spent += time.perf_counter() - start
+    for width in (128, 512):
+        index.expansion_search = width
+        found = np.atleast_2d(index.search(queries, DEPTH, threads=n_cores()).keys)
+        times = milliseconds(lambda some: index.search(some, DEPTH, threads=n_cores()), queries)
+        name = f"usearch HNSW, {dtype}, expansion_search={width}"
+        line(name, n, spent, own_memory() - before, 0, times, recall(found, truth))
+
+
 def line(name: str, n: int, build: float, memory: float, disk: float, times: tuple[float, ...], found: float) -> None:
     """Print a row of the table."""
     sizes, spent = f"{build:.1f} | {memory:,.0f} | {disk:,.0f}", " | ".join(f"{one:.2f}" for one in times)
@@ -170,8 +189,9 @@ def main() -> None:
     parser.add_argument("--flat", type=int, default=1_000_000, help="the largest size whose rows are in memory")
     parser.add_argument("--ivf", type=int, default=1_000_000, help="the largest size with IVF and RaBitQ")
     given = parser.parse_args()
-    has_faiss = importlib.util.find_spec("faiss") is not None
-    versions = {name: version(name) for name in ("numpy", "numba", *(["faiss-cpu"] if has_faiss else []))}
+    has_faiss, has_usearch = (importlib.util.find_spec(name) is not None for name in ("faiss", "usearch"))
+    peers = ["faiss-cpu"] * has_faiss + ["usearch"] * has_usearch
+    versions = {name: version(name) for name in ("numpy", "numba", *peers)}
     print(f"python {platform.python_version()}, {versions}, {n_cores()} cores", flush=True)
     c = lab.load("mathlib-informal")
     sums, asked = token_sums(c.texts[:: len(c.texts) // BASE]), c.query_texts[:: len(c.query_texts) // given.queries]
@@ -186,11 +206,13 @@ def main() -> None:
         for bits in given.bits:
             truth = search_codes(given.folder / str(n), n, bits, sums, queries)
             shutil.rmtree(given.folder / str(n))
-        peers = [("Flat", given.flat), ("IVFLISTS,RaBitQ,Refine(SQfp16)", min(given.flat, given.ivf)),
-                 ("IVFLISTS,RaBitQ", given.ivf), ("HNSW32", given.hnsw)]  # fmt: skip
-        for name, most in peers if has_faiss else []:
+        of_faiss = [("Flat", given.flat), ("IVFLISTS,RaBitQ,Refine(SQfp16)", min(given.flat, given.ivf)),
+                    ("IVFLISTS,RaBitQ", given.ivf), ("HNSW32", given.hnsw)]  # fmt: skip
+        for name, most in of_faiss if has_faiss else []:
             if n <= most:
                 search_faiss(name, n, sums, queries, truth)
+        for dtype in ("f16", "i8") if has_usearch and n <= given.hnsw else ():
+            search_usearch(dtype, n, sums, queries, truth)
     shutil.rmtree(given.folder, ignore_errors=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"peak resident memory, mapped files included: {peak:.1f} GB")

@@ -285,14 +285,17 @@ def from_rows(
             raise MirblabError(str(error).replace(folder, str(card["name"]))) from error
 
 
-def check_fits(collection: Collection, what: str) -> None:
-    """Raise MirblabError where *what*, which works in memory, gets more than `MOST_TEXTS` documents in parts."""
+def check_fits(collection: Collection, what: str, instead: str = "") -> None:
+    """Raise MirblabError where *what*, which works in memory, gets more than `MOST_TEXTS` documents in parts.
+
+    *instead*: what else the user can do than take a sample.
+    """
     n_docs = len(collection.corpus)
     if n_docs > MOST_TEXTS and parts_of(collection.corpus) is not None:
         raise MirblabError(
             f"{what} works in memory, with at most {MOST_TEXTS:,} documents of a collection in parts; "
             f"{collection.name} has {n_docs:,}; take a sample, for example "
-            f"collection.sample(0, n_documents={MOST_TEXTS // 10})"
+            f"collection.sample(0, n_documents={MOST_TEXTS // 10}){f', or {instead}' if instead else ''}"
         )
 
 

@@ -28,6 +28,7 @@ NOTHING = -1.0  # the score of a pair in which one side has no tokens
 QUERY_TOKENS, DOC_TOKENS = 1_024, 4_096  # their cosines are 16 MB: a product long enough to be fast
 BYTES = {"float32": (4, 0), "float16": (2, 0), "int8": (1, 2)}  # of a number, and of a vector's scale
 DEPTH = 100  # of the searches that are timed
+INSTEAD = "rerank a search by codes: minilm (code_bits = 2)>maxsim@1000"
 
 
 class TokenRows(Protocol):
@@ -149,7 +150,7 @@ def search_collection(
     """Return the run of MaxSim over an encoder's token vectors, made smaller as `token_vectors.Shrink` says."""
     model, shrink = encoding.encoder(encoder, compat), Shrink(dimensions, factor, seed)
     instruction = collection.card.instruction
-    check_fits(collection, "the search by token vectors")
+    check_fits(collection, "the search by token vectors", INSTEAD)
     documents = load_token_vectors(model, collection.texts, "document", instruction, shrink)
     queries = load_token_vectors(model, collection.query_texts, "query", instruction, shrink)
     hits = search(queries, documents, depth=depth, candidates=collection.candidates)

@@ -25,7 +25,7 @@ from mirblab.data import beir, near_duplicates, parts, parts_writer
 from mirblab.data import collection as collection_module
 from mirblab.data.collection import Collection, load_folder
 from mirblab.encoders import encoding
-from mirblab.retrieval import codes, dense, feedback
+from mirblab.retrieval import codes, dense, feedback, rerank
 from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 from mirblab.sources.metamath import find_database
@@ -422,9 +422,39 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
             use(other)
         use(one)
     assert len(lab.similar(other.sample(1, n_documents=80), by="bm25", n=5).frame) == 5
-    for kind in ("sparse", "late"):
-        with pytest.raises(MirblabError, match=message):
+    for kind, instead in (
+        ("sparse", "$"),
+        ("late", r", or rerank a search by codes: minilm \(code_bits = 2\)>maxsim@1000$"),
+    ):
+        with pytest.raises(MirblabError, match=message + instead):
             retrieve(System(kind, kind, {"kind": kind, "encoder": "minilm"}), other)
+
+
+def test_late_interaction_over_parts_scores_the_candidates_of_a_search_by_codes(cut, tmp_path, monkeypatch):
+    """With all documents as candidates the order is that of the exact search; else no other token vectors are read."""
+    one, other = (collection.sample(20) for collection in (lab.load("mini-pairs"), converted("mini-pairs", tmp_path)))
+    model, registry = str(make_model(tmp_path / "tiny")), tmp_path / "registry"
+    registry.mkdir()
+    (registry / "rerankers.toml").write_text(f'[tiny-maxsim]\nkind = "max-sim"\nencoder = "{model}"\n')
+    (registry / "systems.toml").write_text(f'[tiny]\nkind = "dense"\nencoder = "{model}"\n')
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(codes, "SMALL", 10)
+    monkeypatch.setattr(collection_module, "MOST_TEXTS", 100)
+    exact = retrieve(System("late", "late", {"kind": "late", "encoder": model}), one)
+    asked, plain = list[int](), rerank.load_token_vectors
+
+    def load(encoder, texts, *given):
+        asked.append(len(texts))
+        return plain(encoder, texts, *given)
+
+    monkeypatch.setattr(rerank, "load_token_vectors", load)
+    lab.system("tiny (code_bits = 2)>tiny-maxsim@3").search(other, 3)
+    assert len(asked) == 2 and asked[0] == 20 and 3 <= asked[1] <= 60
+    found = lab.system("tiny (code_bits = 2)>tiny-maxsim@324").search(other, 50)
+    both = [run.set_index(["query_id", "rank"]).sort_index() for run in (found, exact)]
+    assert both[0].index.equals(both[1].index)
+    # Products of other sizes differ in the last bit, which decides between equal scores.
+    assert (both[0].doc_id.astype("str") == both[1].doc_id.astype("str")).mean() > 0.98
 
 
 def test_positions_of_a_column_in_parts_are_those_of_an_array(cut, tmp_path):

@@ -210,7 +210,7 @@ class LateInteractionEngine(Engine):
 
     @cached_property
     def ready(self) -> Any:
-        check_fits(self.collection, "the search by token vectors")
+        check_fits(self.collection, "the search by token vectors", late_interaction.INSTEAD)
         rows = self._load(self.collection.texts, "document")
         if 4 * rows.dimensions * int(rows.lengths.sum()) > _IN_MEMORY:
             return rows

@@ -342,3 +342,152 @@ def test_the_real_posts_of_a_site_are_read(shared: Path, tmp_path: Path):
     everything = corpus | queries
     assert everything.keys() >= {"2", "3"} and all(row["tags"] for row in everything.values())
     assert card["name"] == "coffee.stackexchange-dup" and "paper" not in card
+
+
+def answer(number: int, parent: object, score: object = 1, **more: str) -> str:
+    return post(number, kind=2, **({"ParentId": f"{parent}", "Score": f"{score}"} | more))
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> Path:
+    """A dump of questions 1 to 5 and 20, their answers, one before its question, and much that is left out."""
+    figure = '<p>See <a href="https://example.org">this</a> <img src="x"></p>'
+    posts = [
+        post(1, "<p>one</p>", "First", "<calculus><limits>", AcceptedAnswerId="11"),
+        answer(11, 1, 0),  # accepted
+        answer(12, 1, 8),  # more than seven
+        answer(13, 1, 7),
+        answer(14, 1, -9),
+        answer(21, 20, 8, Body=figure),  # before its question
+        post(2, figure, "Second", "|algebra|", AcceptedAnswerId="19"),  # of an answer that is not there
+        answer(15, 2, 8),
+        post(3, "<p>three</p>", tags="<a>", AcceptedAnswerId="13"),  # of an answer to another question
+        answer(16, 3, 7),
+        post(4, "<p>four</p>"),
+        answer(17, 99, 50),
+        answer(18, 4, 50, Body="<p><img src='x'></p>"),
+        answer(22, 4, "many"),
+        post(5, " ", " "),
+        answer(23, 5, 50),
+        answer(11, 4, 50),
+        post(30, kind=5),
+        answer(24, "x", 50),
+        post(20, "<p>twenty &amp;amp; more</p>", "", "", AcceptedAnswerId=""),
+    ]
+    folder = dump(tmp_path / "math.stackexchange.com", posts, [])
+    (folder / "PostLinks.xml").unlink()
+    return folder
+
+
+def test_questions_find_their_accepted_answers_and_those_with_many_votes(answered: Path, tmp_path: Path):
+    """More than seven, or as many as are wanted; the others are documents that nobody judged."""
+    folder, corpus, queries, about = build(answered, tmp_path / "out", relevant="answers")
+    assert folder.name == about["name"] == "math.stackexchange-answers"
+    assert judged(folder) == {"1": {"11", "12"}, "2": {"15"}, "20": {"21"}}
+    assert queries.keys() == {"1", "2", "20"}
+    assert corpus.keys() == {"11", "12", "13", "14", "15", "16", "21", "22"}
+    assert about["relevant_answers"] == {"votes": 7, "accepted": 1, "by_votes_only": 3}
+    assert load_folder(folder).candidates.names == [] and "follows" not in about
+    folder, *_ = build(answered, tmp_path / "out", relevant="answers", votes=6)
+    assert judged(folder) == {"1": {"11", "12", "13"}, "2": {"15"}, "3": {"16"}, "20": {"21"}}
+
+
+def test_an_answer_has_the_tags_of_its_question(answered: Path, tmp_path: Path):
+    """Also one that stands before it; of figures and links the words are kept."""
+    _, corpus, queries, _ = build(answered, tmp_path / "out", relevant="answers")
+    tags = {name: row["tags"] for name, row in corpus.items()}
+    assert tags["11"] == tags["14"] == queries["1"]["tags"] == ["calculus", "limits"]
+    assert tags["15"] == ["algebra"] and tags["21"] == queries["20"]["tags"] == []
+    assert {row["metadata"]["question"] for name, row in corpus.items() if name in ("11", "14")} == {"1"}
+    assert corpus["21"]["text"] == "See this" and corpus["11"]["text"] == "body 11"
+    assert [queries[name]["text"] for name in ("1", "2", "20")] == ["First one", "Second See this", "twenty & more"]
+
+
+def test_what_is_left_out_of_the_answers_is_counted(answered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """By reason, in the card and on the screen."""
+    *_, about = build(answered, tmp_path / "out", relevant="answers")
+    assert about["counts"]["left_out"] == {
+        "answers that are not relevant to their question (documents without a judgement)": 4,
+        "answers whose question is missing or left out": 3,
+        "answers with figures and links (kept, with their words only)": 1,
+        "answers without text": 1,
+        "answers kept although odd: no Score that is a number": 1,
+        "questions whose accepted answer is missing, left out or another question's": 2,
+        "questions with figures and links (kept, with their words only)": 1,
+        "questions without a relevant answer (no queries)": 2,
+        "questions without text": 1,
+        "questions kept although odd: entities escaped twice (unescaped)": 1,
+        "questions kept although odd: no tags": 1,
+        "questions kept although odd: no title": 1,
+        "posts that are no questions and no answers (PostTypeId 5)": 1,
+        "Posts.xml: rows that repeat an Id": 1,
+    }
+    shown = capsys.readouterr().out
+    assert "relevant answers: 1 accepted, 3 others with more than 7 votes" in shown
+    assert "Posts.xml, line 19: rows that repeat an Id (11)" in shown
+
+
+def test_questions_with_answers_are_split_by_share(tmp_path: Path):
+    """100 questions of two relevant answers: 20 dev, 70 train, 10 test, none twice; the seed decides which."""
+    posts = [each for n in range(100) for each in (post(n), answer(n + 100, n, 9), answer(n + 200, n, 8))]
+    origin = dump(tmp_path / "site", posts, [])
+    drawn = []
+    for seed in (0, 0, 1):
+        folder, _, queries, _ = build(origin, tmp_path / "o", relevant="answers", dev=0.2, train=0.7, seed=seed)
+        splits = {split: judged(folder, split) for split in ("test", "dev", "train")}
+        assert {split: len(of) for split, of in splits.items()} == {"test": 10, "dev": 20, "train": 70}
+        assert sorted(name for of in splits.values() for name in of) == sorted(queries)
+        assert all(
+            documents == {f"{int(q) + 100}", f"{int(q) + 200}"} for of in splits.values() for q, documents in of.items()
+        )
+        drawn.append(set(splits["dev"]))
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"relevant": "answer"}, "answer.*did you mean 'answers'"),
+        ({"relevant": "answers", "votes": -1}, "votes is a whole number from 0, found -1"),
+        ({"relevant": "answers", "votes": "many"}, "votes is a whole number from 0, found 'many'"),
+        ({"votes": 3}, "duplicates have none; write --set relevant=answers"),
+        (
+            {"relevant": "answers", "votes": 60},
+            "of 2 answers to 2 questions none is accepted or has more than 60 votes",
+        ),
+    ],
+)
+def test_wrong_options_for_answers_are_refused(tmp_path: Path, how: dict[str, object], message: str):
+    """And nothing is written."""
+    origin = dump(tmp_path / "site", [post(1), post(2), answer(3, 1, 60), answer(4, 2, 8)], [link(1, 2)])
+    with pytest.raises(MirblabError, match=message):
+        build(origin, tmp_path / "out", **how)
+    assert not any((tmp_path / "out").glob("*"))
+
+
+def test_the_real_answers_of_a_site_agree_with_an_oracle(shared: Path, tmp_path: Path):
+    """The coffee site's 327 answers to 225 questions; ElementTree finds the same judgements, texts and tags."""
+    from xml.etree import ElementTree
+
+    source = shared / "sources" / "stackexchange"
+    if not source.is_dir():
+        pytest.skip("no stackexchange among the shared sources")
+    origin = tmp_path / "coffee.stackexchange.com"
+    origin.mkdir()
+    shutil.copyfile(source / "coffee.Posts.xml.gz", origin / "Posts.xml.gz")
+    folder, corpus, queries, about = build(origin, tmp_path / "out", relevant="answers", train=0.5)
+    with gzip.open(origin / "Posts.xml.gz") as file:
+        posts = ElementTree.parse(file).getroot().findall("row")
+    questions = {row.get("Id"): row for row in posts if row.get("PostTypeId") == "1"}
+    answers = {row.get("Id"): row for row in posts if row.get("PostTypeId") == "2"}
+    expected: dict[str, set[str]] = {}
+    for name, row in answers.items():
+        if int(row.get("Score")) > 7 or questions[row.get("ParentId")].get("AcceptedAnswerId") == name:
+            expected.setdefault(row.get("ParentId"), set()).add(name)
+    assert (len(questions), len(answers), len(expected), sum(map(len, expected.values()))) == (225, 327, 120, 128)
+    assert judged(folder) == expected and queries.keys() == expected.keys() and corpus.keys() == answers.keys()
+    assert about["counts"]["queries_train"] == 60 == len(judged(folder, "train"))
+    assert all(
+        f"<{'><'.join(row['tags'])}>" == questions[row["metadata"]["question"]].get("Tags") for row in corpus.values()
+    )
+    assert all(row["metadata"]["question"] == answers[name].get("ParentId") for name, row in corpus.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
+from mirblab.train.command import run_training
 from mirblab.train.lists import gather_lists
 from mirblab.train.loop import read_log
 from mirblab.train.loss import PairPasses, list_loss
@@ -323,6 +325,35 @@ def test_negatives_can_share_a_tag_with_the_query(home: Path) -> None:
         assert len(query.others) == 6 == query.n_hard and not set(query.others) & set(query.relevant)
         assert len({at % 2 for at in (*query.others, *query.relevant)}) == 1
     assert len({at for query in material.queries for at in query.others}) > 50
+
+
+def test_the_recipe_for_answers_learns_from_a_real_dump(
+    home: Path, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A question's wrong answer shares a tag with it and is not relevant."""
+    dump = shared / "sources" / "stackexchange" / "coffee.Posts.xml.gz"
+    if not dump.is_file():
+        pytest.skip("no stackexchange among the shared sources")
+    origin = tmp_path / "coffee.stackexchange.com"
+    origin.mkdir()
+    shutil.copyfile(dump, origin / "Posts.xml.gz")
+    catalogue.build("stackexchange", str(origin), relevant="answers", train=0.9)
+    name = "coffee.stackexchange-answers"
+    changes = {"base": "tiny", "collections": name, "apart": "", "steps": 2, "batch": 4, "max_length": 24}
+    assert run_training("minilm-answers", changes, out="learnt") == 0
+    assert "learnt is trained" in capsys.readouterr().out
+    collection, made = catalogue.load(name, "train"), recipe("minilm-answers", **changes)
+    material = gather_lists(made)
+    assert (made.negatives, made.n_negatives) == ("tags", 1) and len(material) + len(material.held_out) > 80
+    place_of = {text: place for place, text in enumerate(collection.query_texts)}
+    relevant = collection.qrels.groupby("query_id", observed=True).doc_id.agg(set)
+    for query in material.queries:
+        place = place_of[query.text]
+        wrong, tags = set(collection.doc_ids[query.others]), set(collection.queries.tags[place])
+        assert wrong and not wrong & relevant[collection.query_ids[place]]
+        assert all(tags & set(collection.corpus.tags[row]) for row in query.others)
+    batch = material.draw(made, 0)
+    assert [len(row) for row in batch.documents] == [2] * 4 and not batch.relevant[range(4), range(4), 1].any()
 
 
 BI_ENCODER = {"kind": "bi-encoder", "easy": 0.0, "held_out_queries": 4, "scale": 10.0, "n_negatives": 1}

@@ -93,12 +93,12 @@ class DumpFiles:
 
 
 def read_rows(
-    stream: Readable, name: str, wanted: tuple[str, ...], odd: RowProblems, only: tuple[str, str] | None = None
+    stream: Readable, name: str, wanted: tuple[str, ...], odd: RowProblems, only: tuple[str, ...] | None = None
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and *wanted* attributes of each `<row .../>` of a UTF-8 XML file in any layout, unescaped once.
 
-    *only* = (attribute, value) skips rows with another value. Broken rows, and rows over 4 MiB, are noted in *odd*. No
-    declared entity is resolved. Raises MirblabError when the stream breaks off, has no row or another encoding.
+    *only* = (attribute, value, ...) skips rows with other values. Broken rows, and rows over 4 MiB, are noted in *odd*.
+    No declared entity is resolved. Raises MirblabError when the stream breaks off, has no row or another encoding.
     """
     layouts: dict[tuple[bytes, ...], dict[str, int] | None] = {}
     for line, raw in _pieces(stream, name, odd):
@@ -108,7 +108,7 @@ def read_rows(
                 value = _text(attributes.get(only[0], ""))
                 if not value:
                     raise _Broken(f"rows without {only[0]}")
-                if value != only[1]:
+                if value not in only[1:]:
                     odd.passed[value] += 1
                     continue
             row = {key: _text(attributes[key]) for key in wanted if key in attributes}

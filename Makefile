@@ -3,7 +3,7 @@
 # make test-browser         every notebook, the explorer, tables and attacks in JupyterLab in Chromium, half an hour;
 #                           two minutes with WHICH="browser and not slow"
 # make test-faults         every write failed, killed and lost, damaged stores and inputs, half an hour; docs/reliability.md
-# make test-cluster        fifty workers of a Dask cluster killed while they make runs, some minutes
+# make test-cluster        a Dask cluster whose workers (sixty) and scheduler are killed while they make runs, and a full disk; some minutes
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab on START.md (with LAB=--no-browser: print its address only); students' copies of the lessons are in lessons/
 PYTHON ?= python3

@@ -13,7 +13,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
@@ -23,11 +25,13 @@ from mirblab.core import atomic_files, paths, registry, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data.collection import Collection
+from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.encoders import summary
-from mirblab.encoders.cache import VectorStore
+from mirblab.encoders.cache import SUFFIX, VectorStore, space_digest, text_keys
 from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.encoders.entry import is_hosted
 from mirblab.encoders.token_vectors import TokenStore, open_token_store
-from mirblab.retrieval import rerank
+from mirblab.retrieval import codes, dense, rerank
 from mirblab.retrieval.systems import System, parse_composed_name, system
 from mirblab.sources import catalogue
 
@@ -175,6 +179,7 @@ class MissingRun:
     seconds: float
     shares_texts_with: frozenset[str] = frozenset()  # collections that were counted before
     n_pairs: int = 0  # of a query and a document, for a reranker
+    dollars: float = 0.0  # for a hosted encoder, by `summary.estimate_dollars`; NaN: its price is not known
 
 
 @dataclass(frozen=True)
@@ -269,26 +274,27 @@ def _missing_run(
     system: System, collection: Collection, collection_name: str, counted: dict[Path, dict[int, str]]
 ) -> MissingRun:
     n_texts = n_bytes = n_pairs = 0
-    seconds, owners = SECONDS_PER_RUN, set[str]()
+    seconds, dollars, owners = SECONDS_PER_RUN, 0.0, set[str]()
     model = _encoder_of(system)
     if system.settings["kind"] == "rerank":
         n_pairs = len(collection.queries) * min(system.settings["depth"], len(collection.doc_ids))
         size = registry.read_registry("rerankers").get(system.settings["reranker"], {}).get("size", "")
         seconds += n_pairs / PAIRS_PER_SECOND * summary.millions(size) / MINILM_SIZE if size else 0.0
     if model and _reads_tokens(system):
-        owners |= _count_missing(model, collection, counted, open_token_store, collection_name)[1]
+        owners |= _count_missing(model, collection, counted, open_token_store, collection_name)[2]
         n_texts = _count_missing(model, collection, {}, open_token_store)[0]  # shortlists differ in their documents
         n_texts = min(n_texts, n_pairs + len(collection.queries)) if n_pairs else n_texts
         n_bytes = n_texts * TOKEN_BYTES
     if model and "encoder" in system.settings:
         store = open_token_store if model.is_sparse else Encoder.store
-        n_passages, others = _count_missing(model, collection, counted, store, collection_name)
+        n_passages, n_words, others = _count_missing(model, collection, counted, store, collection_name)
         owners |= others
+        dollars = summary.estimate_dollars(model.entry, n_words)
         n_bytes += n_passages * (8 * TERMS_PER_TEXT if model.is_sparse else 4 * model.dimensions + 24)
         n_texts = max(n_texts, n_passages)
     seconds += n_texts / encoding_rate()
     others = owners - {collection_name}
-    return MissingRun(system.name, collection_name, n_texts, n_bytes, seconds, frozenset(others), n_pairs)
+    return MissingRun(system.name, collection_name, n_texts, n_bytes, seconds, frozenset(others), n_pairs, dollars)
 
 
 def _encoder_of(one: System) -> Encoder | None:
@@ -310,23 +316,29 @@ def _count_missing(
     counted: dict[Path, dict[int, str]],
     open_store: Callable[[Encoder, str, str], VectorStore | TokenStore],
     owner: str = "",
-) -> tuple[int, set[str]]:
-    """Return how many texts are not stored yet, each once over all calls with the same *counted*, and for which
-    collections the others of them were counted.
+) -> tuple[int, int, set[str]]:
+    """Return how many texts are not stored yet, each once over all calls with the same *counted*, how many words they
+    have, and for which collections the others of them were counted.
 
-    Collections share vectors, so that a text may be encoded for another collection before. *counted* has, by the store
-    of its vectors and the text's hash, the collection for which each text was counted; *owner* is this one's name.
+    Collections share vectors, so that a text may be encoded for another collection before, also in another role and
+    for its token vectors. *counted* has, by the store of its vectors, and by the model's input whatever the role, and
+    by the text's hash, the collection for which each text was counted; *owner* is this one's name.
     """
-    n_texts, owners = 0, set[str]()
+    n_texts, n_words, owners = 0, 0, set[str]()
     for texts, role in ((collection.texts, "document"), (collection.query_texts, "query")):
         store = open_store(model, role, collection.card.instruction)
-        owner_of = counted.setdefault(store.path, {})
-        hashes = {hash(texts[position]) for position in store.missing(texts)}
-        new = hashes - owner_of.keys()
-        owners.update(owner_of[one] for one in hashes - new)
-        owner_of.update(dict.fromkeys(new, owner))
-        n_texts += len(new)
-    return n_texts, owners
+        # A role with the same inputs takes these vectors, and a pass for token vectors stores them.
+        inputs = VectorStore(paths.cache(), model.space(role, collection.card.instruction) | {"role": ""}).path
+        seen, owner_of = (counted.setdefault(path, {}) for path in (store.path, inputs))
+        missing = store.missing(texts)
+        for start in range(0, len(missing), dense.CHUNK_DOCS):
+            for text in texts_at(texts, missing[start : start + dense.CHUNK_DOCS]):
+                owners.add(owner_of.setdefault(key := hash(text), owner))
+                if key in seen:
+                    continue
+                seen[key] = owner
+                n_texts, n_words = n_texts + 1, n_words + len(text.split())
+    return n_texts, n_words, owners
 
 
 def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str], float]:
@@ -403,21 +415,23 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
 
     MirblabError for the first that fails; what is finished is stored.
     """
-    stages = split_into_tasks(todo)
-    n_tasks, number, start = sum(map(len, stages)), 0, time.perf_counter()
-    seconds_left = seconds_expected = sum(step.seconds for step in todo)
+    stages, number, start = plan_tasks(todo, split), 0, time.perf_counter()
+    n_tasks = sum(map(len, stages))
+    seconds_left = seconds_expected = sum(task.seconds for tasks in stages for task in tasks)
     for tasks in stages:
-        waiting = {
-            place.submit(make_runs, [(step.system, step.collection) for step in task], split): task for task in tasks
-        }
+        waiting = {place.submit(task.function, *task.arguments): task for task in tasks}
         for future in as_completed(waiting):
-            # A future that is kept would have Dask do its task again if the worker that has the result is lost.
             task, number = waiting.pop(future), number + 1
-            shown = ", ".join(f"{step.system} on {step.collection}" for step in task)
-            notes = _made(future, shown)
-            seconds_left -= sum(step.seconds for step in task)
+            try:
+                notes = _made(future, task.shown)
+            except MirblabError:
+                if task.is_paid:  # what others have begun is paid for, so its vectors are stored before all is ended
+                    wait([other for other in waiting if not other.cancel()])
+                raise
+            del future  # kept, it would have Dask do its task again if the worker that has the result is lost
+            seconds_left -= task.seconds
             rate = (time.perf_counter() - start) / (seconds_expected - seconds_left)
-            tell(f"[{number}/{n_tasks}] {shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
+            tell(f"[{number}/{n_tasks}] {task.shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
             for note in notes:
                 tell(f"note: {note}")
 
@@ -442,6 +456,21 @@ def make_runs(wanted: Sequence[tuple[str, str]], split: str = "test") -> list[st
             if not system(name).is_stored(collection):
                 lost.append(f"{name} on {collection_name} cannot be stored by a worker, and is made again when needed")
     return lost
+
+
+def store_vectors(
+    system_name: str, collection_name: str, split: str, start: int, stop: int, left_out: Sequence[int]
+) -> list[str]:
+    """Store the vectors of the documents *start* to *stop* of a collection, except those at *left_out*, for a dense
+    system; return a line if they cannot be stored.
+    """
+    model, collection = _dense_encoder(system_name), catalogue.load(collection_name, split)
+    rows = np.setdiff1d(np.arange(start, stop), np.asarray(left_out, np.int64))
+    texts, instruction = texts_at(collection.texts, rows), collection.card.instruction
+    model.vectors(texts, "document", instruction)
+    n_lost = model.missing(texts, "document", instruction)
+    lost = f"{n_lost:,} vectors of {system_name} on {collection_name} cannot be stored by a worker, and are made again"
+    return [lost] if n_lost else []
 
 
 @dataclass(frozen=True)
@@ -483,6 +512,118 @@ def cluster(on: str, *, insecure: bool = False) -> Iterator[Cluster]:
         if place.runs is None:
             raise MirblabError("this process makes runs without being asked; take pool:2 for two others")
         yield Cluster(place)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does at a time: it calls *function*, which returns lines to print, with the *arguments*."""
+
+    function: Callable[..., list[str]]
+    arguments: tuple[Any, ...]
+    shown: str
+    seconds: float
+    is_paid: bool = False  # a vendor is paid for it
+
+
+def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Task]]:
+    """Return stages of tasks: vectors of documents in parts, slice by slice, then the runs of `split_into_tasks`."""
+    stages: list[list[Task]] = [[]]
+    for of_stage in split_into_tasks(todo):
+        stages.append([])
+        for members in of_stage:
+            slices = _plan_slices(members, split)
+            stages[0] += slices
+            seconds = sum(run.seconds for run in members) - sum(task.seconds for task in slices)
+            shown = ", ".join(f"{run.system} on {run.collection}" for run in members)
+            wanted = [(run.system, run.collection) for run in members]
+            stages[-1].append(Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds)))
+    return [stage for stage in stages if stage]
+
+
+class _Reading(NamedTuple):
+    """Texts that one process encodes together if none is stored, by the beginnings of their keys, uint64 (n,).
+
+    *space* is that of their vectors without the role. A slice has its first document, *start*, and says of each text
+    whether it *is_missing*.
+    """
+
+    space: str
+    keys: np.ndarray
+    start: int = 0
+    is_missing: np.ndarray | None = None
+
+
+def _plan_slices(runs: Sequence[MissingRun], split: str) -> list[Task]:
+    """Return the tasks that store vectors of documents in parts before the *runs* of one task are made from them.
+
+    A slice is what one process reads, and so encodes, together. A text that one process would have encoded before, as
+    one of another slice, as a query, or for the centre of codes, is left out, so that the batches are the same, and no
+    text is encoded twice. Nothing is sliced where token vectors are read: their pass stores those of texts as well.
+    """
+    if any(_reads_tokens(system(run.system)) for run in runs) or not any(run.n_texts for run in runs):
+        return []
+    readings = [(run, reading) for run in runs for reading in _readings(run, split)]
+    by_space: dict[str, list[np.ndarray]] = {}
+    for _, reading in readings:
+        by_space.setdefault(reading.space, []).append(reading.keys)
+    are_new = {space: iter(_first_times(keys)) for space, keys in by_space.items()}
+    tasks = []
+    for run, reading in readings:
+        is_new = next(are_new[reading.space])
+        n_texts = 0 if reading.is_missing is None else int((is_new & reading.is_missing).sum())
+        if n_texts:
+            start, stop = reading.start, reading.start + len(is_new)
+            left_out = (start + np.flatnonzero(~is_new)).tolist()
+            shown = f"{run.system} on {run.collection}, vectors of documents {start + 1:,} to {stop:,}"
+            is_paid = is_hosted(_dense_encoder(run.system).entry)
+            arguments = (run.system, run.collection, split, start, stop, left_out)
+            tasks.append(Task(store_vectors, arguments, shown, n_texts / encoding_rate(), is_paid))
+    return tasks
+
+
+def _first_times(keys: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return for each array of *keys* which of them no earlier place has, bool of the same lengths."""
+    is_first = np.zeros(sum(map(len, keys)), bool)
+    is_first[np.unique(np.concatenate(keys), return_index=True)[1]] = True
+    return np.split(is_first, np.cumsum([len(some) for some in keys])[:-1])
+
+
+def _readings(run: MissingRun, split: str) -> list[_Reading]:
+    """Return what a dense run encodes in one process, in its order; the texts of other runs are none."""
+    one, collection = system(run.system), catalogue.load(run.collection, split)
+    if one.settings["kind"] != "dense":
+        return []
+    model, texts, instruction = _dense_encoder(run.system), collection.texts, collection.card.instruction
+
+    def space(role: str) -> str:
+        return space_digest("", model.space(role, instruction) | {"role": ""})
+
+    # Half a key: two texts that share it would only be encoded by the run itself.
+    keys = text_keys(texts)[:, 0]
+    queries = _Reading(space("query"), text_keys(collection.query_texts)[:, 0])
+    store, bits = model.store("document", instruction), one.settings.get("code_bits", 0)
+    is_coded = bits and len(texts) > codes.SMALL
+    size = codes.PART if is_coded else dense.CHUNK_DOCS
+    # As many parts of codes as these documents have may be theirs, and then nothing reads their vectors.
+    folder = paths.cache() / "codes" / f"{store.path.name}-{bits}"
+    has_codes = is_coded and len(list(folder.glob(f"[!.]*{SUFFIX}"))) >= -(-len(texts) // size)
+    if not isinstance(texts, StoredTexts) or len(texts) <= size or has_codes:
+        return [_Reading(space("document"), keys), queries]
+    is_missing = np.zeros(len(texts), bool)
+    is_missing[store.missing(texts)] = True
+    slices = [
+        _Reading(space("document"), keys[start : start + size], start, is_missing[start : start + size])
+        for start in range(0, len(texts), size)
+    ]
+    if not is_coded:
+        return [queries, *reversed(slices)]
+    sample = np.linspace(0, len(texts) - 1, min(len(texts), codes.CENTRE_FROM)).astype(int)
+    return [_Reading(space("document"), keys[sample]), *slices, queries]
+
+
+def _dense_encoder(name: str) -> Encoder:
+    settings = system(name).settings
+    return encoder(settings["encoder"], settings.get("compat", ""))
 
 
 def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]:
@@ -561,6 +702,7 @@ def run_notebooks(
         for future in finished:
             outcomes.append(_outcome(waiting.pop(future)[0], future))
             done(outcomes[-1])
+            del future  # as in make_runs_at
         for job, path in waiting.values():
             tell(job, *count_cells(path))
     return outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
@@ -20,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from mirblab.app import batch, inventory, stamps, stores, verification
-from mirblab.app.batch import Outcome
+from mirblab.app.batch import MissingRun, Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
     check_types,
@@ -67,20 +68,41 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Pla
         for job in jobs
     ]
     print_table(("notebook", "state", "about"), rows, f"suite {jobs[0].suite}" if jobs else "nothing to run")
-    if missing:
-        runs_to_make = []
-        for run in missing:
-            encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
-            pairs = f"{run.n_pairs:,}" if run.n_pairs else ""
-            runs_to_make.append((run.system, run.collection, *encoded, pairs, _time(run.seconds)))
-        print_table(("run to make", "collection", "texts to encode", "disk", "pairs", "about"), runs_to_make)
+    _print_missing_runs(missing)
     seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
     counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
+    where = _where(place)
+    each, shared = (" per worker", " in the home folder, which all workers share") if where else ("", "")
     size = readable_size(sum(run.n_bytes for run in missing))
-    say(f"{counts}: about {seconds}{_where(place)}, {size} of vectors{guess}")
+    say(f"{counts}: about {seconds}{each}{where}, {size} of vectors{shared}{_price_of(missing)}{guess}")
     print_missing(missing_names)
+
+
+def _print_missing_runs(missing: Sequence[MissingRun]) -> None:
+    """Print a row for each missing run, with its dollars if one of them costs something."""
+    if not missing:
+        return
+    is_priced = any(run.dollars for run in missing)
+    rows = []
+    for run in missing:
+        encoded = (f"{run.n_texts:,}", readable_size(run.n_bytes)) if run.n_texts else ("", "")
+        pairs = f"{run.n_pairs:,}" if run.n_pairs else ""
+        dollars = "not known" if math.isnan(run.dollars) else f"{run.dollars:,.2f}" if run.dollars else ""
+        row = (run.system, run.collection, *encoded, pairs, *([dollars] if is_priced else []), _time(run.seconds))
+        rows.append(row)
+    columns = ("run to make", "collection", "texts to encode", "disk", "pairs", *(["dollars"] if is_priced else []))
+    print_table((*columns, "about"), rows)
+
+
+def _price_of(missing: Sequence[MissingRun]) -> str:
+    """Return what hosted encoders cost, and for how many runs their price is not known; "" where they cost nothing."""
+    dollars = [run.dollars for run in missing if run.dollars]
+    known = [one for one in dollars if not math.isnan(one)]
+    text = f", about ${sum(known):,.2f} to hosted encoders" if known else ""
+    n_unknown = len(dollars) - len(known)
+    return text + (f", and {n_unknown} runs by hosted encoders without a price in encoders.toml" if n_unknown else "")
 
 
 def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
@@ -280,6 +302,7 @@ def train_seeds(
                 f"[{number}/{len(named)}] {model} failed: {explain_failure(error)}; the same command goes on",
                 to=sys.stderr,
             )
+        del future  # kept, it would have Dask train the model again if the worker that trained it is lost
     return 1 if n_failed else 0
 
 

@@ -304,6 +304,8 @@ def _examine_workers(client: Any, address: str, conditions: Conditions) -> list[
         ) from error
     found = client.run(describe_process, conditions.token, on_error="return")
     for worker, answer in found.items():
+        if isinstance(answer, MirblabError):  # it has mirblab, and says why and what to do
+            raise MirblabError(f"the worker at {worker} cannot be used: {answer}")
         if isinstance(answer, Exception):
             reason = f"{type(answer).__name__}: {answer}"
             raise MirblabError(f"the worker at {worker} cannot run mirblab ({reason}); install it there as it is here")

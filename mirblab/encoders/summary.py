@@ -11,6 +11,8 @@ import pandas as pd
 from mirblab.core import registry
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.encoders.encoding import encoder
+from mirblab.encoders.entry import is_hosted
+from mirblab.encoders.hosted.vendors import read_hosted
 from mirblab.evaluation import published
 
 
@@ -167,6 +169,18 @@ def _encoding_costs(
         "disk": (found.documents + found.queries) * 4 * dimensions,
         "stored": [stored.get((name, paper), 0.0) for paper in found.paper],
     }
+
+
+def estimate_dollars(entry: Mapping[str, Any], n_words: int) -> float:
+    """Return what the vendor of an encoder is paid for texts of so many words, by the rule of `cost_table`.
+
+    It is 0 for a model of this machine, and NaN where the *entry* names no price.
+
+    >>> estimate_dollars(registry.read_registry("encoders")["text-embedding-3-large"], 1_000_000)
+    0.325
+    """
+    price = read_hosted(entry).price if is_hosted(entry) else 0.0
+    return float("nan") if price is None else TOKENS_PER_WORD * n_words * price / 1e6
 
 
 def estimate_gpu_hours(size: str) -> float:

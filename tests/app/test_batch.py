@@ -5,26 +5,39 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+import zlib
+from collections.abc import Iterator
 from multiprocessing import forkserver, get_context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import nbformat
+import numpy as np
 import psutil
 import pytest
 from notebook_files import WRITE, notebook
+from rich.console import Console
+from tiny_encoder import make_model
 from typer.testing import CliRunner
+from vendor_server import running
 
-from mirblab.app import batch, hand_runs, places, stamps, suite_files
+from mirblab.app import batch, console, hand_runs, places, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.encoders import encoding
+from mirblab.encoders.cache import count_texts
+from mirblab.encoders.hosted.client import estimate_tokens
+from mirblab.retrieval import codes, dense
 from mirblab.sources import catalogue
 
 TABLE = """import pandas as pd
@@ -199,6 +212,195 @@ def test_the_plan_counts_each_text_once_and_leaves_short_searches_to_the_noteboo
     runs = batch.missing_runs(suite_files.read_suite("own"))
     assert [run.n_texts for run in runs if run.system == "minilm"] == [5, 0, 1]
     assert [run.n_texts for run in runs if run.system == "bm25"] == [0, 0, 0]
+
+
+HOSTED = """vendor = "openai"
+model = "m"
+dimensions = 4
+max_length = 512
+normalise = false
+prompts = { query = "", document = "" }
+"""
+
+
+def register(more: str) -> None:
+    """Register the hosted encoder `paid`, with *more* lines in its entry, and a dense system of its name, at home."""
+    folder = paths.home() / "registry"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "encoders.toml").write_text(f"[paid]\n{HOSTED}{more}", encoding="utf-8")
+    (folder / "systems.toml").write_text('[paid]\nkind = "dense"\nencoder = "paid"\n', encoding="utf-8")
+
+
+@pytest.mark.parametrize("on", ["local", "pool:2"])
+def test_the_plan_says_what_hosted_encoders_cost(own_suite, make_folder, monkeypatch, capsys, on):
+    """2.5 tokens a word, each text once: 10 words of the first collection and 2 more of the second, at 4 cents each."""
+    texts = [{"_id": f"d{n}", "title": "", "text": f"{'theorem' if n == 3 else 'document'} {n}"} for n in (1, 2, 3)]
+    for name, corpus in (("first", []), ("second", texts)):
+        catalogue.add(make_folder(corpus, name=name))
+    parameters = 'collections: list[str] = ["first", "second"]\nsystems: list[str] = ["{}"]\n'
+    (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
+    monkeypatch.setattr(console.terminal, "console", lambda: Console(width=150))
+
+    def shown(name: str) -> list[str]:
+        notebook(own_suite, "one", "1", parameters.format(name))
+        notebook_parameters.cache_clear()
+        with places.open_place(on) as place:
+            console.print_plan(suite_files.read_suite("own"), {}, place)
+        return capsys.readouterr().out.splitlines()
+
+    register("price_per_million_tokens = 40_000.0")
+    lines = shown("paid")
+    head = next(line for line in lines if "run to make" in line)
+    cells = [[cell.strip() for cell in line.strip("│┃").split("│")] for line in lines if line.startswith("│ paid")]
+    at = [cell.strip() for cell in head.strip("┃").split("┃")].index("dollars")
+    assert [(row[1], row[2], row[at]) for row in cells] == [("first", "5", "1.00"), ("second", "1", "0.20")]
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    where = f" per worker on 2 workers of {threads} thread{'s' if threads > 1 else ''} each" if on != "local" else ""
+    shared = " in the home folder, which all workers share" if on != "local" else ""
+    seconds = console._time(
+        batch.total_seconds(suite_files.read_suite("own"), batch.missing_runs(suite_files.read_suite("own")), 2)
+    )
+    assert lines[-1] == (
+        f"1 of 1 notebooks, 2 runs to make: about {seconds}{where}, 240 B of vectors{shared}, "
+        "about $1.20 to hosted encoders (1 notebooks that never ran here are guessed)"
+    )
+    register("")
+    assert "and 2 runs by hosted encoders without a price" in shown("paid")[-1]
+    lines = shown("minilm")
+    assert not any("dollars" in line or "$" in line for line in lines) and any("│ minilm" in line for line in lines)
+
+
+@pytest.fixture
+def in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a collection of 30 documents in parts, of which one process reads 8 at a time.
+
+    Two texts occur again in other slices, and one is a query. A local model gives a text another vector with other
+    texts beside it.
+    """
+    texts = [f"{'let a scheme be flat over the prime field ' * (1 + n % 3)}x {n}" for n in range(30)]
+    texts[3], texts[20] = texts[28], texts[5]
+    queries = [{"_id": "q1", "text": texts[10]}, {"_id": "q2", "text": "query x 2"}]
+    folder = tmp_path / "plain"
+    (folder / "qrels").mkdir(parents=True)
+    rows = [{"_id": f"d{n:02d}", "title": "", "text": text} for n, text in enumerate(texts)]
+    for stem, lines in (("corpus", rows), ("queries", queries)):
+        (folder / f"{stem}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td01\t1\nq2\td02\t1\n")
+    monkeypatch.setattr(dense, "CHUNK_DOCS", 8)
+    monkeypatch.setitem(dense.search.__kwdefaults__, "doc_block", 4)
+    plain = encoding.Encoder._batches
+
+    def by_all_texts(self: encoding.Encoder, texts: list[str], role: str, instruction: str) -> Iterator[Any]:
+        if "vendor" in self.entry:
+            yield from plain(self, texts, role, instruction)
+            return
+        seeds = [zlib.crc32(text.encode(), zlib.crc32("".join(texts).encode())) for text in texts]
+        yield [*range(len(texts))], np.array([np.random.default_rng(seed).random(self.dimensions) for seed in seeds])
+
+    monkeypatch.setattr(encoding.Encoder, "_batches", by_all_texts)
+    return catalogue.convert(folder, tmp_path / "big")
+
+
+def made_at(on: str, system: str, folder: Path) -> tuple[list[str], dict[str, bytes]]:
+    """Return the lines that are told while a run is made at a place, and what is stored: vectors and run."""
+    told: list[str] = []
+    with places.open_place(on) as place:
+        missing = batch.find_missing({str(folder): [system]})
+        if place.runs is None:
+            batch.make_missing_runs(missing, told.append)
+        else:
+            batch.make_runs_at(place, missing, told.append)
+    collection, model = catalogue.load(folder), batch._encoder_of(batch.system(system))
+    made = {path.name: path.read_bytes() for path in (paths.cache() / "runs").iterdir()}
+    for role, texts in (("document", list(collection.texts)), ("query", collection.query_texts)):
+        vectors, unstored = model.store(role, collection.card.instruction).read(texts)
+        assert not len(unstored)
+        made[role] = vectors.tobytes()
+    return told, made
+
+
+@pytest.mark.parametrize("bits", [0, 2])
+def test_slices_of_documents_in_parts_are_encoded_on_several_workers(in_slices, tmp_path, monkeypatch, bits):
+    """Each slice is a task; run and vectors are, bit for bit, those of one process; and nothing is encoded twice."""
+    monkeypatch.setattr(codes, "SMALL", 10)
+    monkeypatch.setattr(codes, "PART", 8)
+    monkeypatch.setattr(codes, "CENTRE_FROM", 3)
+    model = str(make_model(tmp_path / "tiny-model"))
+    name, made = "tiny (code_bits = 2)" if bits else "tiny", {}
+    for on in ("pool:2", "local"):
+        home = tmp_path / on.replace(":", "-")
+        monkeypatch.setenv("MIRBLAB_HOME", str(home))
+        (home / "registry").mkdir(parents=True)
+        systems = f'[tiny]\nkind = "dense"\nencoder = "{model}"\n'
+        (home / "registry" / "systems.toml").write_text(systems, encoding="utf-8")
+        told, made[on] = made_at(on, name, in_slices)
+        shards = sorted((paths.cache() / "vectors").rglob("*.safetensors"))
+        assert sum(map(count_texts, shards)) == 28 + 2
+        if on == "local":
+            continue
+        slices = [re.search(r"documents (\d+) to (\d+); about \d+ s left", line) for line in told]
+        assert sorted(found.groups() for found in slices if found) == [
+            ("1", "8"), ("17", "24"), ("25", "30"), ("9", "16"),
+        ]  # fmt: skip
+        assert len(told) == 5 and told[-1].startswith(f"[5/5] {name} on ")
+        shutil.rmtree(paths.cache() / "runs")
+        again, second = made_at(on, name, in_slices)
+        assert len(again) == 1 and second == made[on]
+        assert sorted((paths.cache() / "vectors").rglob("*.safetensors")) == shards
+        if bits:  # a search by codes reads no vectors of documents but those of the centre
+            shutil.rmtree(paths.cache() / "runs")
+            shutil.rmtree(paths.cache() / "vectors")
+            (step,) = batch.find_missing({str(in_slices): [name]})
+            assert step.n_texts == 30 and [len(tasks) for tasks in batch.plan_tasks([step])] == [1]
+        else:
+            shutil.rmtree(paths.cache() / "runs")
+            max(shards, key=lambda path: path.stat().st_size).unlink()  # that of a slice
+            again, third = made_at(on, name, in_slices)
+            assert len(again) == 2 and third == made[on]
+    assert made["pool:2"] == made["local"]
+
+
+store_vectors = batch.store_vectors
+
+
+def store_after_the_first(*given: Any) -> list[str]:
+    """Store the vectors of a slice, of all but the last one when a request for that one is on its way."""
+    while given[3] != 24 and not list((paths.cache() / "spending").glob("*.json")):
+        time.sleep(0.05)
+    return store_vectors(*given)
+
+
+def test_a_budget_that_is_used_up_ends_the_slices_and_keeps_what_was_paid_for(in_slices, tmp_path, monkeypatch):
+    """Whatever a vendor was sent is stored, also by the other worker, and is not sent again with a larger budget."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    texts = list(catalogue.load(in_slices).texts)
+    failed, plain = threading.Event(), batch._made
+
+    def made(*given: Any) -> list[str]:
+        try:
+            return plain(*given)
+        except MirblabError:
+            failed.set()
+            raise
+
+    monkeypatch.setattr(batch, "_made", made)
+    monkeypatch.setattr(batch, "store_vectors", store_after_the_first)
+    with running() as server:
+        server.always = lambda handler, body: (failed.wait(30), handler.embed(body))
+        register(f'url = "{server.url}/v1/embeddings"\nprice_per_million_tokens = 1_000.0\nbatch_texts = 8\n')
+        (step,) = batch.find_missing({str(in_slices): ["paid"]})
+        n_words = sum(len(text.split()) for text in [*{*texts}, texts[10], "query x 2"])
+        assert step.dollars == pytest.approx(2.5 * n_words * 1_000 / 1e6)
+        monkeypatch.setenv("MIRBLAB_BUDGET", str(1.01 * sum(map(estimate_tokens, texts[24:])) * 1_000 / 1e6))
+        with pytest.raises(MirblabError, match=r"vectors of documents .*of the budget of \$.* is left.*same command"):
+            made_at("pool:2", "paid", in_slices)
+        sent = list(server.texts)
+        model = encoding.encoder("paid")
+        assert sorted(sent) == sorted(texts[24:]) and model.missing(sent) == 0
+        monkeypatch.setenv("MIRBLAB_BUDGET", "100")
+        told, _ = made_at("pool:2", "paid", in_slices)
+        assert len(told) > 1 and sorted(server.texts) == sorted({*texts, "query x 2"})
 
 
 def test_the_plan_counts_pairs_and_the_texts_of_shortlists(make_folder):

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,12 +25,13 @@ import pytest
 import mirblab as lab
 from mirblab.app import batch, console, places, suite_files
 from mirblab.app.batch import MissingRun
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import mini
 
 BY_WORDS = ["bm25", "structure", "bm25+structure", "bm25~rm3"]
 BY_VECTORS = ["bm25", "minilm", "bm25+minilm", "bm25>maxsim@5"]
+MIRRORED = ["mini-views-informal-type", "mini-views-type-informal"]
 NOTEBOOK = "10_collections"
 needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask: pip install '.[cluster]'")
 
@@ -206,8 +207,24 @@ def test_collections_that_share_texts_say_so(make_folder: Any, tmp_path: Path, m
     assert batch.split_into_tasks([first, second]) == [[[first, second]]]
 
 
+def test_a_text_in_another_role_or_read_for_its_tokens_is_shared(
+    make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that is another collection's document takes its vector, which a pass for token vectors stores, too."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    corpus = [{"_id": "d1", "title": "", "text": "query 1"}, {"_id": "d2", "title": "", "text": "another"}]
+    queries = [{"_id": f"q{n}", "text": f"other query {n}"} for n in (1, 2)]
+    first, second = str(make_folder(name="first")), str(make_folder(corpus, queries, name="second"))
+    of_first, of_second = batch.find_missing(dict.fromkeys([first, second], ["minilm"]))
+    assert (of_first.n_texts, of_second.n_texts, of_second.shares_texts_with) == (5, 4, {first})
+    reranked, words, dense = batch.find_missing({first: ["bm25>maxsim@2"], second: ["minilm"]})
+    assert dense.shares_texts_with == {first}
+    assert batch.split_into_tasks([reranked, words, dense]) == [[[reranked, words, dense]]]
+
+
 def stored_runs() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (paths.cache() / "runs").iterdir()}
+    """Return the files of the runs by name, without what a killed process left unfinished."""
+    return {path.name: path.read_bytes() for path in (paths.cache() / "runs").glob("[!.]*")}
 
 
 def make_everything(place: places.Place, systems: list[str]) -> dict[str, bytes]:
@@ -260,6 +277,31 @@ def test_the_task_of_a_killed_worker_runs_again(cluster: Any) -> None:
         outcomes = batch.run_notebooks(jobs, place, kill_one, lambda _: None)
     assert killed and [outcome.state for outcome in outcomes] == ["ran"]
     assert batch.find_stale(jobs) == [] and list(paths.cache().glob(".*cluster")) == []
+
+
+@needs_dask
+def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler forgets a finished task while others still run."""
+    from distributed import Client
+
+    def pretend(wanted: list[tuple[str, str]], split: str) -> list[str]:
+        time.sleep(3.0 if wanted[0][0] == "structure" else 0.0)
+        return []
+
+    def look(line: str) -> None:
+        until, n_known = time.monotonic() + 10, 2
+        while n_known > 1 and time.monotonic() < until:
+            time.sleep(0.05)
+            n_known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        seen.append((line.split(";")[0], n_known))
+
+    seen: list[tuple[str, int]] = []
+    monkeypatch.setattr(batch, "make_runs", pretend)
+    with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
+        batch.make_runs_at(place, [missing("bm25", "mini-qa"), missing("structure", "mini-qa")], look)
+    assert seen[0] == ("[1/2] bm25 on mini-qa", 1)
 
 
 @needs_dask
@@ -352,49 +394,181 @@ def test_a_process_takes_one_task_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
     assert most == [1] and os.environ["MIRBLAB_THREADS"] == "1"
 
 
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file to which workers write the task that they begin; they store vectors in small portions."""
+    path = tmp_path / "log"
+
+    def logged(wanted: list[tuple[str, str]], split: str = "test") -> list[str]:
+        from mirblab.app import batch as on_worker
+        from mirblab.encoders import encoding
+
+        encoding.TEXTS = 50
+        with open(path, "a") as file:
+            file.write(f"{wanted}\n")
+        return on_worker.make_runs(wanted, split)
+
+    monkeypatch.setattr(batch, "make_runs", logged)
+    return path
+
+
+def make_in_one_process(needed: dict[str, list[str]], home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Return the files of the runs that one process makes in another home."""
+    with monkeypatch.context() as patch:
+        patch.setenv("MIRBLAB_HOME", str(home))
+        batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
+        return stored_runs()
+
+
 @needs_dask
 @pytest.mark.faults
-def test_fifty_killed_workers_cost_at_most_their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most", "needed"),
+    [
+        (50, dict.fromkeys(mini.COLLECTIONS, BY_WORDS)),
+        # The queries of two are documents of each other.
+        (10, dict.fromkeys(["mini-blueprint", *MIRRORED], BY_VECTORS)),
+    ],
+    ids=["words", "vectors"],
+)
+def test_killed_workers_cost_at_most_their_task(
+    log: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    needed: dict[str, list[str]],
+) -> None:
     """At random times, while runs are made: the files are those of one process, and little is begun twice."""
     import dask
     from distributed import LocalCluster
 
-    needed = dict.fromkeys(mini.COLLECTIONS, ["bm25", "bm25~rm3", "structure", "bm25+structure"])
-    random, log, n_killed, n_tasks = np.random.default_rng(0), tmp_path / "log", 0, 0
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
-    batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
-    expected = stored_runs()
-
-    def logged(wanted: list[tuple[str, str]], split: str = "test") -> list[str]:
-        from mirblab.app import batch as on_worker
-
-        with open(log, "a") as file:
-            file.write(f"{wanted}\n")
-        return on_worker.make_runs(wanted, split)
+    random, n_killed, n_tasks = np.random.default_rng(0), 0, 0
+    expected = make_in_one_process(needed, tmp_path / "local", monkeypatch)
 
     def kill_some(stop: threading.Event) -> None:
         nonlocal n_killed
-        while not stop.wait(float(random.uniform(1, 5))) and n_killed < 50:
+        n_seen = 0
+        while not stop.wait(float(random.uniform(1, 5))) and n_killed < most:
+            n_files = sum(1 for _ in paths.cache().rglob("*.*"))
+            if n_files == n_seen:  # on a slow machine nobody would get beyond imports
+                continue
+            n_seen = n_files
             pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
             with suppress(ProcessLookupError, IndexError):
                 os.kill(pids[int(random.integers(2))], signal.SIGKILL)
                 n_killed += 1
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
-    monkeypatch.setattr(batch, "make_runs", logged)
     options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set({"distributed.scheduler.allowed-failures": 50}), LocalCluster(2, **options) as cluster:
-        while n_killed < 50:
-            shutil.rmtree(paths.cache() / "runs", ignore_errors=True)
+    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(2, **options) as cluster:
+        while n_killed < most:
+            for made in ("runs", "vectors", "tokens"):
+                shutil.rmtree(paths.cache() / made, ignore_errors=True)
             todo, stop = batch.find_missing(needed), threading.Event()
             n_tasks += sum(map(len, batch.split_into_tasks(todo)))
             with places.open_place(cluster.scheduler_address) as place:
                 killer = threading.Thread(target=kill_some, args=(stop,))
                 killer.start()
-                batch.make_runs_at(place, todo, lambda _: None)
-                stop.set()
-                killer.join()
+                try:
+                    batch.make_runs_at(place, todo, lambda _: None)
+                finally:
+                    stop.set()
+                    killer.join()
             assert stored_runs() == expected
     n_begun = len(log.read_text().splitlines())
     print(f"{n_killed} kills, {n_tasks} tasks, {n_begun} begun")
     assert n_begun <= n_tasks + n_killed
+
+
+@contextmanager
+def commanded_cluster(address: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a scheduler that the command line started at *address*, with two workers; all are killed afterwards."""
+    host, port = "127.0.0.1", address.rpartition(":")[2]
+    start = [sys.executable, "-m"]
+    options = ["--host", host, "--no-dashboard"]
+    scheduler = [*start, "distributed.cli.dask_scheduler", *options, "--port", port]
+    workers = [*start, "distributed.cli.dask_worker", address, *options, "--nworkers", "2", "--nthreads", "1"]
+    with ExitStack() as stack:
+        begun = [
+            stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            for command in (scheduler, workers)
+        ]
+        try:
+            yield begun[0]
+        finally:
+            for process in [psutil.Process(one.pid) for one in begun]:
+                for member in [*process.children(recursive=True), process]:
+                    with suppress(psutil.NoSuchProcess):
+                        member.kill()
+
+
+@needs_dask
+@pytest.mark.faults
+def test_after_a_restart_of_the_scheduler_the_same_command_makes_the_rest(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler that is killed ends the command with one line; what was finished is not begun again."""
+    monkeypatch.setattr(places, "CONNECT_SECONDS", 60)
+    needed = dict.fromkeys(["mini-blueprint", "mini-hol", "mini-lean", "mini-wfb"], BY_WORDS)
+    expected = make_in_one_process(needed, tmp_path / "local", monkeypatch)
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    told: list[str] = []
+    with commanded_cluster(address) as scheduler:
+
+        def kill_scheduler(line: str) -> None:
+            told.append(line)
+            if len(told) == 2:
+                scheduler.kill()
+
+        with pytest.raises(MirblabError, match="its scheduler ended, .* and the same command goes on") as failure:
+            with places.open_place(address) as place:
+                batch.make_runs_at(place, batch.find_missing(needed), kill_scheduler)
+    assert "\n" not in str(failure.value)
+    kept = {path.name: path.stat().st_mtime_ns for path in (paths.cache() / "runs").glob("[!.]*")}
+    n_begun, left = len(log.read_text().splitlines()), batch.find_missing(needed)
+    n_left = sum(map(len, batch.split_into_tasks(left)))
+    assert 2 <= len(kept) == len(expected) - len(left) < len(expected)
+    with commanded_cluster(address), places.open_place(address) as place:
+        batch.make_runs_at(place, left, told.append)
+    again = log.read_text().splitlines()[n_begun:]
+    print(f"{n_begun} tasks begun, {len(kept)} of {len(expected)} runs kept, {len(again)} begun for the rest")
+    assert len(again) == n_left and stored_runs() == expected
+    assert all((paths.cache() / "runs" / name).stat().st_mtime_ns == written for name, written in kept.items())
+
+
+@needs_dask
+@pytest.mark.faults
+def test_what_a_worker_with_a_full_disk_makes_is_named_and_made_again_elsewhere(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is half written, and the worker is refused from the next command on."""
+    from distributed import Client
+
+    def fill(folder: str) -> None:
+        from injector import Fault, Injector
+
+        Injector(Path(folder), Fault(2, "full")).on()  # the file that it opens first is begun, and no other
+
+    needed = dict.fromkeys(["mini-hol", "mini-lean", "mini-wfb"], BY_WORDS) | {"mini-blueprint": ["minilm"]}
+    expected, told = make_in_one_process(needed, tmp_path / "local", monkeypatch), list[str]()
+    with Client(cluster) as client:
+        with places.open_place(cluster.scheduler_address) as place:
+            full, other = client.scheduler_info()["workers"]
+            client.run(fill, str(paths.cache()), workers=[full])
+            batch.make_runs_at(place, batch.find_missing(needed), told.append)
+        left = batch.find_missing(needed)
+        noted = [line for line in told if line.startswith("note: ")]
+        print(f"{len(noted)} of {len(expected)} runs could not be stored, and {len(left)} are left")
+        assert left and {
+            f"note: {run.system} on {run.collection} cannot be stored by a worker, and is made again when needed"
+            for run in left
+        } <= set(noted)
+        assert stored_runs().items() < expected.items() and atomic_files.unfinished_paths(paths.cache()) == []
+        with pytest.raises(MirblabError, match=f"the worker at {full} cannot be used: .* the disk is full"):
+            places.open_place(cluster.scheduler_address).__enter__()
+        client.retire_workers([full])
+        with places.open_place(cluster.scheduler_address) as place:
+            batch.make_runs_at(place, left, told.append)
+    assert stored_runs() == expected

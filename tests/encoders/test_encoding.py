@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,10 +19,10 @@ import numpy as np
 import pytest
 from tiny_encoder import make_model, sentences
 
-from mirblab.core import paths
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
-from mirblab.encoders import encoding, local, spaces
-from mirblab.encoders.encoding import Encoder, encoder
+from mirblab.encoders import encoding, local, spaces, token_vectors
+from mirblab.encoders.encoding import Encoder, VectorReader, encoder
 from mirblab.formula import ngrams
 from mirblab.retrieval import systems
 
@@ -369,6 +371,51 @@ def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path
         child.join(120)
     assert [child.exitcode for child in children] == [0, 0] and tiny.missing(sentences(200)) == 0
     np.testing.assert_allclose(tiny.vectors(sentences(200)), plain(folder, sentences(200)), atol=1e-6)
+
+
+def encode_two_collections(home: Path, answer: Path, killed_at: int) -> None:
+    """Encode tokens, documents, queries and slices, of which some texts are several, and write all to *answer*.
+
+    The process is killed before its file number *killed_at* has its name; 0: never.
+    """
+    os.environ["MIRBLAB_HOME"] = str(home)
+    encoding.TEXTS, token_vectors.CHUNK_TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 5, 4, 256
+    rename, named = atomic_files.rename_path, []
+
+    def rename_or_die(source: Path, target: Path) -> None:
+        named.append(target)
+        if len(named) == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(source, target)
+
+    atomic_files.rename_path = rename_or_die
+    model, texts = encoder("minilm"), sentences(48)
+    tokens = token_vectors.load_token_vectors(model, texts[:24:3])
+    found = [tokens.block(0, 8), model.vectors(texts[:24]), model.vectors(texts[20:32], "query")]
+    reader = VectorReader(model, texts[16:][::-1])
+    answer.write_bytes(b"".join(some.tobytes() for some in (*found, reader[:20], reader[20:])))
+
+
+def start_on_two_collections(home: Path, answer: Path, killed_at: int = 0) -> BaseProcess:
+    fork = multiprocessing.get_context("fork")
+    child = fork.Process(target=encode_two_collections, args=[home, answer, killed_at])
+    child.start()
+    return child
+
+
+def test_killed_processes_and_two_at_once_leave_the_bytes_of_one(home: Path, tmp_path: Path) -> None:
+    """What is stored is whole batches, so the same calls form the same ones again, however often they were ended."""
+    encoder("minilm")._model  # noqa: B018  the children have it, too
+    answers, n_killed = [tmp_path / name for name in ("whole", "killed", "one", "other")], 0
+    start_on_two_collections(home, answers[0]).join(120)
+    while not answers[1].is_file():
+        child = start_on_two_collections(tmp_path / "killed-home", answers[1], killed_at=2)
+        child.join(120)
+        n_killed += child.exitcode == -signal.SIGKILL
+        assert child.exitcode in (0, -signal.SIGKILL)
+    for child in [start_on_two_collections(tmp_path / "shared-home", answer) for answer in answers[2:]]:
+        child.join(120)
+    assert n_killed > 10 and len({answer.read_bytes() for answer in answers}) == 1
 
 
 def test_counting_what_is_missing_loads_no_model_library(folder: Path, home: Path) -> None:

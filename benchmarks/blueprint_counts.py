@@ -134,7 +134,7 @@ def built(place: Path, mathlib: str) -> list[tuple[Texts, Texts, Pairs]]:
     with contextlib.redirect_stdout(io.StringIO()):
         folders = build.build(SHARED / "sources" / "blueprints", place, mathlib=mathlib)
     print(f"\n## mathlib: {Path(mathlib).name or 'not given'}; built in {time.perf_counter() - begun:.1f} s")
-    return [read(folder) for folder in folders]
+    return [read(folder) for folder in folders[: len(build.COLLECTIONS)]]
 
 
 def main() -> None:

@@ -6,21 +6,24 @@ import io
 import json
 import re
 import shutil
+import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from built_collections import card, content, judged, rows, texts
+from built_collections import card, content, judged, judged_by_split, rows, texts
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
-from mirblab.sources import catalogue
-from mirblab.sources.blueprints import build, lean_source
+from mirblab.data.collection import load_folder
+from mirblab.sources import catalogue, history
+from mirblab.sources.blueprints import build, lean_source, premises
 from mirblab.sources.blueprints.build import Blueprint, leaks_statement
 from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_verso_nodes, statement_environments
-from mirblab.sources.blueprints.repository import Repository
+from mirblab.sources.blueprints.repository import Repository, read_repositories
+from mirblab.sources.shared import release
 
 SMALL = paths.bundled_path("data", "mini", "blueprint")
 
@@ -34,7 +37,7 @@ def pack(archive: Path, folder: Path | None, name: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The three collections of the bundled repository, by name."""
+    """The four collections of the bundled repository, by name."""
     place = tmp_path_factory.mktemp("built")
     shutil.copytree(SMALL, place / "small")
     return {folder.name: folder for folder in build.build(place / "small", place / "out")}
@@ -161,7 +164,7 @@ def test_the_paired_collection_has_only_what_a_statement_names(built: dict[str, 
     assert {key for key, row in rows(whole / "corpus.jsonl").items() if row["metadata"]["paired"]} == named
     assert set(texts(leaky, "corpus")) == named
     for name in ("queries.jsonl", "qrels/test.tsv"):
-        assert len({(folder / name).read_bytes() for folder in built.values()}) == 1
+        assert len({(folder / name).read_bytes() for folder in (whole, paired, leaky)}) == 1
     assert texts(leaky, "corpus")["small:Small.sum_odd"].startswith("/-- The sum of the first $n$ odd numbers")
     assert texts(leaky, "corpus")["small:Small.sum_odd"].endswith("rw [sum_range_succ, ih]; ring")
 
@@ -179,7 +182,8 @@ def words_shared(query: str, document: str) -> int:
 def test_no_document_holds_its_query(built: dict[str, Path]):
     """Neither folded as a whole nor in a long run of words; the leaky variant shows that the check can see it."""
     found: dict[str, list[bool]] = {}
-    for name, folder in built.items():
+    for name in build.COLLECTIONS:
+        folder = built[name]
         asked, told = texts(folder, "queries"), texts(folder, "corpus")
         pairs = [(asked[query], told[doc]) for query, docs in judged(folder).items() for doc in docs]
         found[name] = [
@@ -449,7 +453,7 @@ def test_a_pair_that_leaks_is_left_out(repository: Callable[..., Path], tmp_path
 
 def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: Path):
     """Of sphere-eversion: every pair that is not mathlib's, nearly every text, and no leak."""
-    whole, _, leaky = build.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
+    whole, _, leaky, _ = build.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
     lines = (shared / "data" / "blueprints" / "qrels" / "test.tsv").read_text("utf-8").splitlines()
     theirs = {tuple(line.split("\t")[:2]) for line in lines if line.startswith("q:sphere-eversion:")}
     ours = {(query, doc) for query, docs in judged(whole).items() for doc in docs}
@@ -467,3 +471,207 @@ def test_index_entries_are_no_text_of_a_statement(repository: Callable[..., Path
     folder = repository(**{TEX: tex, "blueprint/src/macros.tex": broken, "One.lean": ONE})
     build.build(folder, folder.parent / "out")
     assert texts(folder.parent / "out" / "blueprints", "queries") == {"q:tiny:l": "The number one is equal to itself."}
+
+
+def state(label: str, *inside: str, kind: str = "lemma", proof: str = "") -> str:
+    """Return a statement with a label, and its proof if there is one."""
+    stated = f"\\begin{{{kind}}}\\label{{{label}}}{''.join(inside)} What {label} says is true.\\end{{{kind}}}\n"
+    return stated + (f"\\begin{{proof}}{proof}\\end{{proof}}\n" if proof else "")
+
+
+USING = "".join([
+    "\\documentclass{book}\n\\newcommand{\\uses}[1]{}\n\\section{One}\n",
+    state("a", "\\lean{one}", kind="definition"),
+    state("b\\_1", "\\uses{a}"),  # no proof: what the statement uses
+    state("c", "\\uses{a}", proof="\\uses{b_1,\n  missing}"),  # what the proof uses
+    state("d", "\\uses{a, b_1, a}", proof="Easy."),  # a proof that says nothing
+    state("e", "\\uses{e, f}"),  # itself, and a newer one
+    state("f", proof="\\uses{a}") + "\\begin{proof}\\uses{c}Again.\\end{proof}\n",  # two proofs
+    state("g"),
+    "\\begin{lemma}\\uses{a} Without a label.\\end{lemma}\n",
+    "\\begin{proof}\\uses{b_1} Of the one without a label.\\end{proof}\n",
+    "\\begin{lemma}\\label{empty}\\uses{a}\\end{lemma}\n",
+    state("h", "% \\uses{a}\n\\begin{verbatim}\\uses{a}\\end{verbatim}", "\\[\\label{eq:h} x\\]"),
+    state("i", "\\uses{eq:h}"),  # a label inside a statement
+    "\\section{Two}\n\\begin{proof}\\uses{a} Of nothing before it here.\\end{proof}\n",
+    "\\begin{proof}\\proves{g}\\uses{f} Elsewhere.\\end{proof}\nProse \\uses{a}.\n",
+    state("c", "\\uses{c}"),  # a label for the second time
+    state("j", "\\uses{told}"),
+])  # fmt: skip
+
+
+def test_a_premise_is_an_older_statement_that_a_proof_uses(repository: Callable[..., Path], tmp_path: Path):
+    """Else one that the statement uses; of several labels, escaped, and of nothing in comments or code."""
+    lean = ONE + '@[blueprint "told" (statement := /-- It is told here. -/)] theorem two : 2 = 2 := rfl\n'
+    folder = build.build(repository(**{TEX: USING, "A.lean": lean}), tmp_path / "out")[-1]
+    assert folder.name == "blueprints-premise"
+    assert judged(folder) == {
+        f"tiny:{name}": {f"tiny:{other}" for other in used.split()}
+        for name, used in {
+            "b_1": "a", "c": "b_1", "d": "a b_1", "f": "a c", "g": "f", "i": "h", "c#2": "c",
+        }.items()
+    }  # fmt: skip
+    orders = {name: row["metadata"]["order"] for name, row in rows(folder / "corpus.jsonl").items()}
+    assert sorted(orders, key=lambda name: orders[name]) == [
+        f"tiny:{name}" for name in "a b_1 c d e f g h i c#2 j".split()
+    ]
+    assert (
+        texts(folder)["tiny:e"] == "What e says is true."
+        and texts(folder, "queries")["tiny:g"] == "What g says is true."
+    )
+    asked = {name: row["metadata"]["uses_of"] for name, row in rows(folder / "queries.jsonl").items()}
+    assert {name for name, part in asked.items() if part == "proof"} == {"tiny:c", "tiny:f", "tiny:g"}
+    found = card(folder)
+    assert found["counts"]["left_out"] == {
+        "labels of several statements (the first one is meant)": 1,
+        "statements in LaTeX without a label": 1,
+        "statements in LaTeX without a text": 1,
+        "statements in attributes or Verso, whose uses Lean infers (no documents)": 1,
+        "uses in proofs of no statement": 1,
+        "uses of a newer statement": 1,
+        "uses of statements in attributes or Verso": 1,
+        "uses of the statement itself": 1,
+        "uses of unknown labels": 1,
+        "uses outside of statements and proofs": 1,
+    }
+    assert found["repositories"]["tiny"] | {"content": ""} == {
+        "commit": "", "licence": "none stated", "content": "", "documents": 11, "queries": 7, "uses": 9,
+        "queries_by_proof": 3,
+    }  # fmt: skip
+    assert found["candidates"] == "earlier" and not (folder / "candidates.jsonl").exists()
+
+
+def test_a_blueprint_is_read_as_its_main_file_reads_it():
+    """In the order of its inputs, each file once, and no other; without a main file all files are read, sorted."""
+    files = {
+        "b/src/web.tex": "\\documentclass{x}\n\\input{macros}\n\\input{content}% \\input{old}\n\\input{lost}",
+        "b/src/macros.tex": "\\newcommand{\\x}{y}",
+        "b/src/content.tex": "Begin. \\include{chapter/z} Between. \\input chapter/a.tex \\input{chapter/z} End.",
+        "b/src/chapter/a.tex": "A. \\input{inner}\\inputleannode{chapter/z}",
+        "b/src/chapter/inner.tex": "Inner. \\input{content}",
+        "b/src/chapter/z.tex": "Z.",
+        "b/src/old.tex": "Old.",
+    }  # fmt: skip
+    odd: Counter[str] = Counter()
+    files["b/src/print.tex"] = "\\documentclass{x}\n\\input{content}"
+    told = " ".join("".join(text for _, text in premises.read_in_order(files, odd)).split())
+    assert "Begin. Z. Between. A. Inner. \\inputleannode{chapter/z} End." in told and told.count("Begin") == 1
+    assert "Old" not in told
+    assert odd == {
+        "files that \\input or \\include names and that are not there": 1, "files in LaTeX that no main file reads": 1
+    }  # fmt: skip
+    pieces = list(premises.read_in_order({"b.tex": "B", "a.tex": "A", "0.tex": "0 \\input{b}"}, odd))
+    assert [(path, text.strip()) for path, text in pieces if text.strip()] == [
+        ("0.tex", "0"), ("b.tex", "B"), ("a.tex", "A")
+    ]  # fmt: skip
+
+
+def test_a_query_returns_older_statements_of_its_own_repository(repository: Callable[..., Path], tmp_path: Path):
+    """The first half of each repository's queries is for training, the next tenth dev, the rest test."""
+    long = "".join(state(f"s{n}", *[f"\\uses{{s{n - 1}}}"] * (n > 0)) for n in range(21))
+    repository("long", **{TEX: long, "A.lean": ONE})
+    repository("plain", **{TEX: LEMMA, "A.lean": ONE})
+    place = repository("short", **{TEX: LEMMA + state("m", "\\uses{l}"), "A.lean": ONE})
+    folder = build.build(place.parent, tmp_path / "out")[-1]
+    assert {split: list(part) for split, part in judged_by_split(folder).items()} == {
+        "train": [f"long:s{n}" for n in range(1, 11)],
+        "dev": ["long:s11", "long:s12"],
+        "test": [*(f"long:s{n}" for n in range(13, 21)), "short:m"],
+    }
+    orders = {name: row["metadata"]["order"] for name, row in rows(folder / "corpus.jsonl").items()}
+    assert list(orders.values()) == list(range(23)) and orders["short:l"] == 21
+    found = load_folder(folder)
+    assert found.candidates.names == ["candidates", "earlier"]
+    may = {name: set(found.doc_ids[found.candidates.allowed([at])[0]]) for at, name in enumerate(found.query_ids)}
+    assert may["short:m"] == {"short:l"} and may["long:s13"] == {f"long:s{n}" for n in range(13)}
+    left_out = card(folder)["counts"]["left_out"]
+    assert left_out[r"repositories in which no \uses names an older statement in LaTeX"] == 1
+    assert set(card(folder)["repositories"]) == {"long", "short"}
+
+
+def test_without_uses_there_is_no_collection_of_premises(repository: Callable[..., Path], tmp_path: Path):
+    """The other three are written."""
+    folders = build.build(repository(**{TEX: LEMMA + state("m", "\\uses{m}"), "A.lean": ONE}), tmp_path / "out")
+    assert [folder.name for folder in folders] == list(build.COLLECTIONS)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(build.COLLECTIONS)
+
+
+def test_a_period_asks_new_statements_of_a_blueprint(repository: Callable[..., Path], tmp_path: Path):
+    """For the statements that were there, of which some had premises already."""
+    first = "".join(state(f"s{n}", *[f"\\uses{{s{n - 1}}}"] * (n > 0)) for n in range(4)).replace(
+        "\\label{s0}", "\\label{s0}\\lean{one}"
+    )
+    folder = repository(**{TEX: first, "A.lean": ONE})
+    who = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run([*who, "init", "--quiet"], check=True)
+    for day, text in {"2019-06-01": first, "2020-06-01": first + state("new", "\\uses{s1, s3}")}.items():
+        (folder / TEX).write_text(text, "utf-8")
+        at = {name: f"{day}T12:00:00Z" for name in ("GIT_COMMITTER_DATE", "GIT_AUTHOR_DATE")}
+        subprocess.run([*who, "add", "."], check=True)
+        subprocess.run([*who, "commit", "--quiet", "-m", day], check=True, env=at | {"HOME": str(folder)})
+    [made] = history.build("blueprints", build.build, folder, tmp_path / "out", at="2020-01-01", until="2021-01-01")
+    assert made.name == "blueprints-premise-at-2020-01-01" and set(texts(made)) == {f"tiny:s{n}" for n in range(4)}
+    assert judged_by_split(made)["test"] == {"tiny:new": ["tiny:s1", "tiny:s3"]}
+    assert judged(made, "train") == {f"tiny:s{n}": {f"tiny:s{n - 1}"} for n in (1, 2, 3)}
+
+
+def read_edges(source: str, kinds: str) -> set[tuple[str, str]]:
+    """Return the label of each statement and of each older one that it uses, read by regular expressions alone."""
+    label, uses, proves = (re.compile(rf"\\{name}\s*\{{([^}}]*)\}}") for name in ("label", "uses", "proves"))
+    blocks = re.compile(
+        rf"\\begin\{{(?P<kind>proof|{kinds})\}}(?P<inside>.*?)\\end\{{(?P=kind)\}}|\\section", re.DOTALL
+    )
+    stated: dict[str, set[str]] = {}
+    proved: dict[str, set[str]] = {}
+    order: list[str] = []
+    last = ""
+    for block in blocks.finditer(re.sub(r"(?<!\\)%.*", "", source)):
+        inside = block["inside"] or ""
+        used = {" ".join(name.split()) for part in uses.findall(inside) for name in part.split(",")}
+        if block["kind"] is None:
+            last = ""
+        elif block["kind"] == "proof":
+            owner = named[0] if (named := proves.findall(inside)) else last
+            proved.setdefault(owner, set()).update(used)
+        else:
+            last = named[0] if (named := label.findall(inside)) else ""
+            order += [last] if last else []
+            stated[last] = used
+    return {
+        (name, other)
+        for place, name in enumerate(order)
+        for other in proved.get(name) or stated[name]
+        if other in order[:place]
+    }
+
+
+def test_the_uses_of_real_blueprints_agree_with_another_reading(shared: Path):
+    """Every edge of five blueprints, whose chapters are read here in the order in which their authors list them."""
+    sphere = "introduction loops local_convex_integration global_convex_integration appendix local_to_global"
+    chapters = "jensen entropy distance 100_percent fibring entropy_pfr pfr improved_exponent hom_pfr approx_hom_pfr"
+    parts = {
+        "carleson": ["chapter/main"],
+        "flt-regular": ["demo"],
+        "infinity-cosmos": ["content"],
+        "pfr": [f"chapter/{name}" for name in f"{chapters} weak_pfr torsion further_improvement".split()],
+        "sphere-eversion": sphere.split(),
+    }
+    counts: dict[str, int] = {}
+    for name, files in parts.items():
+        with release.open_origin(shared / "sources" / "blueprints" / f"{name}.tar.gz", "") as source:
+            [found] = read_repositories(source, Counter())
+        known = statement_environments(found.latex.values())
+        kinds = "|".join(re.escape(kind) for kind in sorted(known))
+        theirs = read_edges("\n".join(found.latex[f"blueprint/src/{file}.tex"] for file in files), kinds)
+        statements = [
+            each for each in premises.read_statements(found.latex, known, Counter()) if each.labels and each.text
+        ]
+        used = premises.older_premises(statements, set(), Counter())
+        ours = {
+            (each.labels[0], statements[other].labels[0])
+            for each, others in zip(statements, used, strict=True)
+            for other in others
+        }
+        assert ours == theirs
+        counts[name] = len(ours)
+    assert counts == {"carleson": 130, "flt-regular": 50, "infinity-cosmos": 36, "pfr": 458, "sphere-eversion": 75}

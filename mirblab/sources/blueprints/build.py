@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, check_known
-from mirblab.sources.blueprints import lean_source, nodes
+from mirblab.sources.blueprints import lean_source, nodes, premises
 from mirblab.sources.blueprints import repository as repositories
 from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
 from mirblab.sources.blueprints.nodes import Node
@@ -59,7 +59,7 @@ class Pair:
 
 
 def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = "", mathlib: str = "") -> list[Path]:
-    """Write the collections of `COLLECTIONS` under *out* and return their folders.
+    """Write the collections of `COLLECTIONS`, and that of premises if it has a query, under *out*; return the folders.
 
     *origin* is a repository, or a folder of repositories (folders or archives), of which *names* selects some. With
     *mathlib* (a collection or JSON lines of its statements, or its source) statements that name a declaration of
@@ -85,12 +85,16 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
                 f"{source.shown}: {len(blueprints)} repositories, and no statement that names a declaration; "
                 f"give others, or check for \\lean{{...}}"
             )
+        uses = premises.PremiseCollection((blueprint.repository, blueprint.nodes) for blueprint in blueprints)
+        written = (*COLLECTIONS, premises.NAME) if uses.repositories else COLLECTIONS
         how = {"builder": "blueprints", "revision": made.revision, "licence": made.licence}
-        with builder.replace_folders(out, COLLECTIONS) as folders:
-            for folder in folders:
+        with builder.replace_folders(out, written) as folders:
+            for folder in folders[: len(COLLECTIONS)]:
                 about = builder.read_about(folder.name) | made.about
                 builder.write_collection(folder, made.rows(folder.name), about, source, options=options, **how)
-    return [out / name for name in COLLECTIONS]
+            if uses.repositories:
+                uses.write(folders[-1], source, options)
+    return [out / name for name in written]
 
 
 def bundled_collection() -> CollectionRows:

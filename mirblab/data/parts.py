@@ -244,6 +244,11 @@ class StoredTexts(Sequence[str]):
     def at(self, rows: slice | np.ndarray) -> list[str]:
         """Return the texts of a slice, or of some rows in their order."""
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield the texts in their order, of which some thousand are in memory at a time."""
+        for start in range(0, len(self), _BLOCK):
+            yield from self.at(slice(start, start + _BLOCK))
+
     @overload
     def __getitem__(self, item: int) -> str: ...
     @overload

@@ -16,7 +16,7 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
 from mirblab.formula.formal.statements import FormulaSource
-from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula
+from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula, number_formulas
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
 from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
@@ -50,8 +50,18 @@ class IndexedFormulas:
     def of(cls, collection: Collection) -> IndexedFormulas:
         """Return the formulas of a collection and their index, which is read from the cache where it is there."""
         source = FormulaSource.of(collection)
-        documents = source.documents(collection)
         longest = max((len(source.query(text)) for text in collection.query_texts), default=0)
+        return cls._indexed(source, source.documents(collection), longest)
+
+    @classmethod
+    def of_texts(cls, collection: Collection, texts: Iterable[str]) -> IndexedFormulas:
+        """Return the formulas of *texts*, which are both documents and queries, read as queries of a *collection*."""
+        source = FormulaSource.of(collection)
+        return cls._indexed(source, number_formulas(map(source.query, texts)), 0)
+
+    @classmethod
+    def _indexed(cls, source: FormulaSource, documents: TextFormulas, longest: int) -> IndexedFormulas:
+        """Return the index; *longest* is the largest number of formulas of a query that is no document."""
         is_single = source.of_queries.is_bare and documents.is_single and longest <= 1 and not source.language
         formulas = documents.column() if is_single else documents.formulas
         return cls(source, is_single, documents, stored_index(formulas, source.language))

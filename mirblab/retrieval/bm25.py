@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection, check_fits
-from mirblab.data.parts import DocumentTexts, parts_of
+from mirblab.data.parts import parts_of
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
 from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings
@@ -507,7 +507,8 @@ def search(
     check_positive(depth=depth)
     # The published document text, a newline, title, blank and text, has the same tokens as ours.
     is_plain = engine != "rank-bm25" and not compat and query_weighting == "count"
-    stored = _stored_index(collection, settings) if is_plain else None
+    corpus = parts_of(collection.corpus) if is_plain else None
+    stored = None if corpus is None else _stored_index(collection.texts, corpus.content, settings)
     if engine == "rank-bm25":
         hits = _okapi(collection, settings, depth)
     elif stored is not None:
@@ -630,10 +631,21 @@ class StoredCollection:
 
         None where the collection is not in parts, the options are not those of plain BM25, or the disk is full.
         """
+        corpus = parts_of(collection.corpus)
+        return None if corpus is None else cls.of_texts(collection, collection.texts, corpus.content, **options)
+
+    @classmethod
+    def of_texts(
+        cls, collection: Collection, texts: Sequence[str], content: str, **options: Any
+    ) -> StoredCollection | None:
+        """Return *texts*, in the language of a *collection*, with their index on disk; *content* is their digest.
+
+        None where the options are not those of plain BM25, or the disk is full.
+        """
         settings = _adapt_to_language(collection, _check_settings(**options))
         if settings["compat"] or "query_weighting" in settings:
             return None
-        index = _stored_index(collection, settings)
+        index = _stored_index(texts, content, settings)
         return None if index is None else cls(settings["tokenizer"], index)
 
     def search(
@@ -642,6 +654,12 @@ class StoredCollection:
         """Return (rows, positions, scores) of the *depth* best documents of each of *texts*, best first."""
         rules = candidates if candidates is not None and candidates.rules else None
         return self.index.search(tokenizer_named(self.tokenizer)(texts), depth, rules)
+
+    def scores(self, texts: Sequence[str], positions: np.ndarray) -> np.ndarray:
+        """Return the score of one document, at its position, for each of *texts*: that of a search, float32."""
+        counts = count_query_terms(tokenizer_named(self.tokenizer)(texts), self.index.vocabulary)
+        exact = self.index.postings.score_exactly(counts, np.arange(len(texts)), positions)
+        return exact + (counts @ self.index.absent).astype(np.float32)
 
     def gains(self, query_text: str, position: int) -> dict[str, float]:
         """Return what each term of the query adds to the score of the document at *position*."""
@@ -732,20 +750,17 @@ def _index(collection: Collection, settings: dict[str, Any]) -> TermIndex:
     return TermIndex.weighted(vocabulary, count_terms(documents, vocabulary), *parts)
 
 
-def _stored_index(collection: Collection, settings: dict[str, Any]) -> StoredIndex | None:
-    """Return the index on disk of a collection in parts, built where it is missing; None for other collections."""
-    corpus = parts_of(collection.corpus)
-    if corpus is None:
-        return None
+def _stored_index(texts: Sequence[str], content: str, settings: dict[str, Any]) -> StoredIndex | None:
+    """Return the index on disk of *texts* whose digest is *content*, built where it is missing; None on a full disk."""
     weighing = {name: settings[name] for name in _WEIGHING}
-    facts = {"content": corpus.content, "tokenizer": settings["tokenizer"], "version": RUNS_VERSION, **weighing}
+    facts = {"content": content, "tokenizer": settings["tokenizer"], "version": RUNS_VERSION, **weighing}
     digest = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     folder = paths.cache() / "postings" / digest
 
     def build() -> None:
         def words_from(position: int) -> Iterator[Iterable[str]]:
-            texts = collection.corpus.iloc[position:]
-            return map(token_reader(settings["tokenizer"]), DocumentTexts(texts.title.array, texts.text.array))
+            blocks = (texts[start : start + BLOCK] for start in range(position, len(texts), BLOCK))
+            return map(token_reader(settings["tokenizer"]), chain.from_iterable(blocks))
 
         try:
             build_index(words_from, folder, **weighing)

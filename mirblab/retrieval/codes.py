@@ -18,7 +18,7 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
-from mirblab.data.parts import DocumentTexts, texts_at
+from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.data.ranking import TopK, gather_blocks, pack_keys, query_bounds, unpack_keys
 from mirblab.encoders.cache import SUFFIX, map_rows, read_head, safetensors_head, text_keys, write_arrays
 from mirblab.encoders.encoding import Encoder, VectorReader
@@ -413,22 +413,39 @@ def verify(folder: Path) -> list[str]:
     return wrong
 
 
-def load_vectors(model: Encoder, texts: Sequence[str], instruction: str) -> np.ndarray | VectorReader:
+class UnitVectors(VectorReader):
+    """The vectors of many texts as `VectorReader` has them, but of length 1, so that inner products are cosines."""
+
+    def read(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the vectors of some texts, in their order."""
+        return dense.normalise(super().read(texts))
+
+
+def load_vectors(
+    model: Encoder, texts: Sequence[str], instruction: str, reader: type[VectorReader] = VectorReader
+) -> np.ndarray | VectorReader:
     """Return the vectors of documents of these *texts*; of many texts in parts they are read as they are needed."""
-    vectors = VectorReader(model, texts, "document", instruction)
-    is_large = isinstance(texts, DocumentTexts) and len(texts) > dense.CHUNK_DOCS
+    vectors = reader(model, texts, "document", instruction)
+    is_large = isinstance(texts, StoredTexts) and len(texts) > dense.CHUNK_DOCS
     return vectors if is_large else vectors[:]
 
 
 def load_documents(
-    model: Encoder, texts: Sequence[str], instruction: str, bits: int = 0
+    model: Encoder,
+    texts: Sequence[str],
+    instruction: str,
+    bits: int = 0,
+    reader: type[VectorReader] = VectorReader,
 ) -> np.ndarray | VectorReader | CodedVectors:
     """Return what `search` searches for documents of these *texts*: their vectors, float32 (n, d), or codes of *bits*.
 
     Codes are made, and stored below `paths.cache()`, once. Up to `SMALL` texts, and for 0 bits, vectors are returned.
+    *reader* is `UnitVectors` for a search by cosines. An encoder whose vectors have length 1 has one set of codes.
     """
     if not bits or len(texts) <= SMALL:
-        return load_vectors(model, texts, instruction)
-    vectors = VectorReader(model, texts, "document", instruction)
+        return load_vectors(model, texts, instruction, reader)
+    is_scaled = reader is UnitVectors and not model.entry["normalise"]
+    vectors = (reader if is_scaled else VectorReader)(model, texts, "document", instruction)
+    space = vectors.store.space | ({"length": 1} if is_scaled else {})
     folder = paths.cache() / "codes" / f"{vectors.store.path.name}-{bits}"
-    return encode_collection(folder, vectors.store.space, texts, bits, vectors.read)
+    return encode_collection(folder, space, texts, bits, vectors.read)

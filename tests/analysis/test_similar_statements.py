@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_encoder import make_model, sentences
 
+from mirblab.analysis.searching import similar_statements
 from mirblab.analysis.searching.similar_statements import (
     OtherSideRule,
     Statements,
@@ -18,12 +21,15 @@ from mirblab.analysis.searching.similar_statements import (
     similar,
 )
 from mirblab.core.errors import MirblabError
+from mirblab.data import parts, parts_writer
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import load_folder
+from mirblab.data.near_duplicates import jaccard_similarity
 from mirblab.encoders.encoding import encoder
+from mirblab.retrieval import bm25, codes, dense
 from mirblab.retrieval.bm25 import IndexedCollection
-from mirblab.retrieval.systems import search_options, system
-from mirblab.sources.catalogue import load
+from mirblab.retrieval.systems import System, search_options, system
+from mirblab.sources.catalogue import convert, load
 
 
 @pytest.fixture
@@ -268,3 +274,162 @@ def test_wrong_numbers_of_pairs_and_bins_are_errors():
             calibrate_pairs(PAIRS, width)
     with pytest.raises(MirblabError, match="at least 1, found 0"):
         judged_pairs("mini-pairs", "bm25", neighbours=0)
+
+
+@pytest.fixture
+def cut(monkeypatch):
+    """Have parts of fifty documents in row groups of seven, and few texts, pairs and queries handled together."""
+    for module, name, size in (
+        (parts_writer, "PART_DOCS", 50), (parts_writer, "GROUP_DOCS", 7), (parts, "_BLOCK", 16), (bm25, "BLOCK", 16),
+        (similar_statements, "_READ", 16), (similar_statements, "_COMPARED", 13), (similar_statements, "_COUNTED", 16),
+        (similar_statements, "_LOOKED_AT", 16), (dense, "CHUNK_DOCS", 64),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr(similar_statements, "_AT_ONCE", dict.fromkeys(("bm25", "structure", "dense"), 16))
+
+
+def assert_same(one, other):
+    """Check that two tables have the same bytes, notes included."""
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    assert (one.caption, one.notes) == (other.caption, other.notes)
+
+
+SYSTEMS = [
+    "bm25", system("bm25", method="bm25+"), system("bm25", tokenizer="latex-ngrams"), "bm25q", "minilm", "structure",
+    "bm25+minilm", "minilm+structure@0.3,0.7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", SYSTEMS, ids=lambda by: getattr(by, "name", by))
+def test_pairs_of_a_collection_in_parts_are_those_of_one_file(cut, tmp_path, by):
+    """To the last bit, whatever compares, and with a collection in one file as the other."""
+    one = load("mini-wfb" if "structure" in str(by) else "mini-pairs")
+    other = load(convert(one.name, tmp_path / one.name))
+    assert_same(similar(one, by=by, n=50), similar(other, by=by, n=50))
+    few = one.sample(0, n_documents=40)
+    assert_same(similar(few, one, by, n=50), similar(few, other, by, n=50))
+
+
+@pytest.mark.parametrize("by", ["bm25", "structure"])
+def test_blocks_of_queries_change_no_pair(monkeypatch, by):
+    """Sixteen statements after the other find what all together find."""
+    together = similar("mini-pairs", by=by)
+    for name, size in (("_READ", 16), ("_COMPARED", 13), ("_AT_ONCE", {by: 16})):
+        monkeypatch.setattr(similar_statements, name, size)
+    assert_same(similar("mini-pairs", by=by), together)
+
+
+@pytest.mark.parametrize("by", ["bm25", "minilm", "structure"])
+def test_statements_in_parts_without_text_and_queries_are_treated_as_those_of_one_file(cut, make_folder, tmp_path, by):
+    """Empty documents and queries are left out, a query that is a document stands once, one of its id alone twice."""
+    texts = [f"For $x^{n} = {n % 3}$ a ring of order {n % 5} is flat" * (n % 4 > 0) for n in range(60)]
+    corpus = [{"_id": f"s{n:02}", "title": f"Ring {n}" * (n % 8 == 0), "text": text} for n, text in enumerate(texts)]
+    queries = [{"_id": "q", "text": texts[1] + " here"}, {"_id": "s02", "text": texts[2]}]
+    queries += [{"_id": "s03", "text": "What of $x^3$?"}, {"_id": "t", "text": " "}]
+    folder = make_folder(corpus, queries, "q\ts01\t1\ns02\ts05\t1\ns03\ts06\t1\nt\ts07\t1\n", 'name = "few"\n')
+    one, other = load_folder(folder), load_folder(convert(folder, tmp_path / "parts"))
+    for asked in (False, True):
+        assert_same(similar(one, by=by, n=500, queries=asked), similar(other, by=by, n=500, queries=asked))
+    statements = Statements.of(other, None, queries=True)
+    assert statements.ids.tolist() == [f"s{n:02}" for n in range(60) if n % 4 or not n % 8] + ["q", "s03"]
+    assert list(statements.texts) == list(Statements.of(one, None, queries=True).texts)
+    pairs = [judged_pairs(collection, by) for collection in (one, other)]
+    pd.testing.assert_frame_equal(*pairs, check_exact=True)
+    assert pairs[0].attrs == pairs[1].attrs and set(pairs[1].left) == {"q", "s02", "s03"}
+
+
+def test_few_texts_in_parts_are_in_memory_at_a_time(cut, tmp_path, monkeypatch):
+    """Whatever is done with them, and BM25's index is the one that a run of all documents uses."""
+    other = load(convert("mini-pairs", tmp_path / "pairs"))
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    sizes, plain = list[int](), parts.DocumentTexts.at
+
+    def watched(self, rows):
+        found = plain(self, rows)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(parts.DocumentTexts, "at", watched)
+    similar(other, by="bm25", n=10)
+    assert sum(sizes) > 3 * len(other.texts) and max(sizes) <= 32
+    system("bm25").search(other, 3)
+    assert len(list((tmp_path / "home").rglob("postings/*/manifest.json"))) == 1
+
+
+@pytest.mark.parametrize("is_unit", [True, False])
+def test_code_bits_find_the_nearest_by_codes(tmp_path, make_folder, monkeypatch, is_unit):
+    """Scores are cosines also where an encoder's vectors have other lengths, whose codes are no others' then."""
+    texts = sentences(120)
+    corpus = [{"_id": f"s{number:03}", "text": text} for number, text in enumerate(texts)]
+    collection = load_folder(make_folder(corpus, [{"_id": "q", "text": "ring"}], "q\ts001\t1\n"))
+    folder = make_model(tmp_path / "tiny")
+    if not is_unit:
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps(modules[:-1]))
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(codes, "SMALL", 10)
+    searched, plain = list[str](), codes.search
+
+    def watched(queries, documents, **given):
+        searched.append(type(documents).__name__)
+        return plain(queries, documents, **given)
+
+    monkeypatch.setattr(codes, "search", watched)
+    vectors = encoder(folder).vectors(collection.texts)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert np.allclose(lengths, 1, atol=1e-5) == is_unit
+    settings = {"kind": "dense", "encoder": str(folder)}
+    exact, coded = (
+        pair_scores(Statements.of(collection, None, queries=False), System("tiny", "tiny", settings | bits), 5)
+        for bits in ({}, {"code_bits": 2})
+    )
+    assert searched == ["ndarray", "CodedVectors"]
+    cosines = (vectors[exact.left] * vectors[exact.right]).sum(axis=1) / lengths[exact.left] / lengths[exact.right]
+    assert np.allclose(exact.score, np.clip(cosines, 0, 1), atol=1e-5)
+    both = exact.merge(coded, on=["left", "right"])
+    assert len(both) > 0.9 * len(exact)
+    assert np.allclose(both.score_x, both.score_y, atol=2e-3)
+    run = System("tiny", "tiny", settings | {"code_bits": 2}).search(collection, 5)
+    assert len(run) == 5
+    made = list((tmp_path / "home").rglob("codes/*/*.safetensors"))
+    assert len(made) == (1 if is_unit else 2)
+
+
+def test_no_copy_is_missed(make_folder):
+    """Texts that may be copies by their sketches include all that are, from a word to thousands of triples."""
+    random = np.random.default_rng(0)
+    texts = []
+    for n_words in (1, 2, 3, 5, 8, 20, 60, 400, 2000):
+        words = random.integers(0, 300, n_words).astype(str).tolist()
+        for n_changed in (0, 1, 1, 2, n_words // 20, n_words // 12, n_words // 8):
+            changed = list(words)
+            for place in random.integers(0, n_words, n_changed).tolist():
+                changed[place] = f"w{random.integers(9)}"
+            texts.append(" ".join(changed))
+    texts += ["a b c d e f", "a b c d e f g", "?", "! ? !", "...", " ... "]
+    corpus = [{"_id": f"s{number:03}", "text": text} for number, text in enumerate(texts)]
+    collection = load_folder(make_folder(corpus, [{"_id": "q", "text": "x"}], "q\ts001\t1\n"))
+    left, right = np.triu_indices(len(texts), 1)
+    is_copy = jaccard_similarity(texts, left, right) >= similar_statements.NEAR_VERBATIM
+    is_copy |= (left == len(texts) - 2) & (right == len(texts) - 1)  # equal texts without a word
+    statements = Statements.of(collection, None, queries=False)
+    kept = statements.without_copies(pd.DataFrame({"left": left, "right": right}))
+    assert kept.index.tolist() == np.flatnonzero(~is_copy).tolist()
+    assert 30 < is_copy.sum() < 200
+
+
+def test_an_interrupted_comparison_leaves_no_unfinished_file(cut, tmp_path, monkeypatch):
+    """Ctrl-C while the index is written leaves what is counted, from which the next call goes on, and no more."""
+    other = load(convert("mini-pairs", tmp_path / "pairs"))
+    expected = similar(load("mini-pairs"), by="bm25")
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+
+    def interrupt(*_given, **_named):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bm25, "weigh_terms", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            similar(other, by="bm25")
+    assert not [path for path in (tmp_path / "home").rglob("*") if ".partial" in path.name]
+    assert_same(similar(other, by="bm25"), expected)

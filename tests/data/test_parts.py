@@ -408,8 +408,8 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
     monkeypatch.setattr(collection_module, "MOST_TEXTS", 100)
     query = lab.analysis.describe_query(other, other.query_ids[0], [run])
     uses = [
-        lambda collection: lab.similar(collection, by="bm25", n=5),
-        lambda collection: lab.similar(one, collection, by="bm25", n=5),
+        lambda collection: lab.similar(collection, by="bm25q", n=5),
+        lambda collection: lab.similar(one, collection, by="bm25q", n=5),
         lambda collection: lab.analysis.rewrite_documents(collection, 5),
         lambda collection: lab.analysis.query_formula_matches(replace(query, collection=collection), []),
         lambda collection: retrieve(lab.system("bm25-mirb"), collection),
@@ -421,7 +421,9 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
         with pytest.raises(MirblabError, match=message):
             use(other)
         use(one)
-    assert len(lab.similar(other.sample(1, n_documents=80), by="bm25", n=5).frame) == 5
+    for by in ("bm25", "structure", "bm25+minilm"):  # which need no texts in memory
+        assert lab.similar(other, by=by, n=5).frame.equals(lab.similar(one, by=by, n=5).frame)
+    assert len(lab.similar(other.sample(1, n_documents=80), by="bm25q", n=5).frame) == 5
     for kind, instead in (
         ("sparse", "$"),
         ("late", r", or rerank a search by codes: minilm \(code_bits = 2\)>maxsim@1000$"),

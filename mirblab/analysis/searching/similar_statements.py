@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection, check_fits
-from mirblab.data.near_duplicates import jaccard_similarity, text_digests
+from mirblab.data.near_duplicates import GroupedTexts, jaccard_similarity, shingles, text_digests
+from mirblab.data.parts import DocumentTexts, StoredTexts, parts_of, texts_at
 from mirblab.display.table_formats import Table
+from mirblab.encoders.cache import text_keys
 from mirblab.encoders.encoding import encoder
 from mirblab.formula import search as structure
-from mirblab.retrieval import bm25, dense
+from mirblab.retrieval import bm25, codes
 from mirblab.retrieval.systems import System, search_options, system
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.sources.catalogue import load
 
 NEAR_VERBATIM = 0.8  # Jaccard similarity of word triples from which on two texts are copies of each other
-_SEARCHES: dict[str, Callable[..., pd.DataFrame]] = {"bm25": bm25.search, "structure": structure.search}
+_AT_ONCE = {"bm25": 1 << 12, "structure": 1 << 12, "dense": 1 << 14}  # statements, each a query, by kind of system
+_READ, _COMPARED = 1 << 12, 1 << 16  # texts, and pairs, that are handled together
+_BITS = 512  # of a text's sketch
+_LOOKED_AT = 1_000  # statements that show in which language all are; as many as `FormulaReader` looks at
 _MOST_TERMS = 6
 _WORD = re.compile(r"[^\W\d_]+")
 _COUNTED = 2_000  # texts, evenly taken, in which terms are counted
+Hits = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]  # rows, positions, scores from 0 to 1
 
 
 def similar(
@@ -49,6 +59,10 @@ def similar(
     The frame has a row per pair: score (0 to 1), left, right (ids), left_text, right_text, shared (the rarest terms
     that both have). MirblabError for a system of another kind, or a number below 1.
 
+    The texts of a collection in parts are read some thousand at a time; structure has all formulas in memory. Memory
+    holds of each statement the id and some eighty bytes, and of all pairs of a statement and one of its nearest 24
+    bytes each, several times as many while they are ordered: scores need both directions, and the notes count pairs.
+
     >>> table = similar("mini-pairs", by="bm25", n=3)
     >>> table.frame.columns.tolist(), len(table.frame)
     (['score', 'left', 'right', 'left_text', 'right_text', 'shared'], 3)
@@ -60,17 +74,15 @@ def similar(
     pairs = pair_scores(statements, chosen, neighbours)
     n_pairs = len(pairs)
     if not copies:
-        pairs = _without_copies(pairs, statements.texts)
+        pairs = statements.without_copies(pairs)
     top = pairs.head(n)
-    texts, ids = np.array(statements.texts, dtype=object), np.array(statements.ids, dtype=object)
+    ends = {"left": top.left.to_numpy(), "right": top.right.to_numpy()}
     frame = pd.DataFrame(
         {
             "score": top.score.to_numpy(),
-            "left": ids[top.left],
-            "right": ids[top.right],
-            "left_text": texts[top.left],
-            "right_text": texts[top.right],
-            "shared": _shared_terms(statements.texts, top.left.to_numpy(), top.right.to_numpy()),
+            **{end: statements.ids_at(positions) for end, positions in ends.items()},
+            **{f"{end}_text": texts_at(statements.texts, positions) for end, positions in ends.items()},
+            "shared": _shared_terms(statements.texts, **ends),
         },
         index=pd.RangeIndex(1, len(top) + 1, name="rank"),
     )
@@ -106,10 +118,10 @@ def judged_pairs(
     judged = _judged_positions(source, statements)
     pairs = pair_scores(statements, chosen, neighbours)
     if not copies:
-        pairs, judged = (_without_copies(table, statements.texts) for table in (pairs, judged))
-    ids = np.array(statements.ids, dtype=object)
+        pairs, judged = map(statements.without_copies, (pairs, judged))
     merged = pairs.merge(judged, on=["left", "right"], how="left")
-    table = pd.DataFrame({"score": merged.score, "left": ids[merged.left], "right": ids[merged.right]})
+    ids = {end: statements.ids_at(merged[end].to_numpy()) for end in ("left", "right")}
+    table = pd.DataFrame({"score": merged.score, **ids})
     table["equivalent"] = merged.equivalent.astype("boolean")
     table.attrs = {"system": chosen.name, "collection": source.name, "n_equivalent": int(judged.equivalent.sum())}
     return table
@@ -175,8 +187,9 @@ def _shares(pairs: pd.DataFrame, groups: Mapping[float, pd.DataFrame]) -> pd.Dat
 def _judged_positions(collection: Collection, statements: Statements) -> pd.DataFrame:
     """Return the judged pairs: left, right (positions, left < right), equivalent (whether any judgement says so)."""
     first, qrels = statements.n_left or 0, collection.qrels
-    queries = pd.Index(statements.ids[:first] or statements.ids).get_indexer(pd.Index(qrels.query_id.astype("str")))
-    docs = pd.Index(statements.ids[first:]).get_indexer(pd.Index(qrels.doc_id.astype("str")))
+    left = statements.ids[:first] if first else statements.ids
+    queries = left.get_indexer(pd.Index(qrels.query_id.astype("str")))
+    docs = statements.ids[first:].get_indexer(pd.Index(qrels.doc_id.astype("str")))
     is_equivalent = (qrels.relevance >= collection.card.relevant_from).to_numpy()
     kept = (queries >= 0) & (docs >= 0) & (queries != docs + first)
     pairs = _ordered(queries[kept], docs[kept] + first, is_equivalent[kept]).rename(columns={"score": "equivalent"})
@@ -187,31 +200,28 @@ def _judged_positions(collection: Collection, statements: Statements) -> pd.Data
 class Statements:
     """The statements that are compared: those of the left collection, then those of the right one, if there is one.
 
-    `n_left` is the number of statements of the left collection, or None where all are compared with all; `answers` are
-    the collections whose documents answer their queries.
+    `texts` are a list, or of collections in parts read as they are needed; `collections` are those of which they are,
+    and the first one's card holds for all. `n_left` is the number of statements of the left collection, or None where
+    all are compared with all.
     """
 
-    name: str
-    ids: list[str]
-    texts: list[str]
-    collection: Collection
+    ids: pd.Index
+    texts: Sequence[str]
+    collections: tuple[Collection, ...]
     n_left: int | None
-    answers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
-        parts = [load(part) for part in (left, right) if part is not None]
-        for part in parts:
-            check_fits(part, "the comparison of statements")
-        listed = [_statements(part, queries) for part in parts]
-        for part, (ids, _) in zip(parts, listed, strict=True):
-            if not ids:
+        collections = tuple(load(part) for part in (left, right) if part is not None)
+        listed = [_statements(part, queries) for part in collections]
+        for part, (ids, _) in zip(collections, listed, strict=True):
+            if not len(ids):
                 raise MirblabError(f"{part.name} has no statement with a text; there is nothing to compare")
-        ids, texts = ([value for pair in listed for value in pair[column]] for column in (0, 1))
-        name = " and ".join(part.name for part in parts)
-        answers = tuple(part.name for part in parts if part.card.task == "Question-Answer Retrieval")
-        return cls(name, ids, texts, parts[0], len(listed[0][0]) if len(parts) > 1 else None, answers)
+        if len(listed) == 1:
+            return cls(*listed[0], collections, None)
+        (ids, texts), (other_ids, other_texts) = listed
+        return cls(ids.append(other_ids), _joined([texts, other_texts]), collections, len(ids))
 
     @classmethod
     def of_queries(cls, collection: Collection) -> Statements:
@@ -222,55 +232,144 @@ class Statements:
             return documents
         queries = dict(zip(map(str, collection.query_ids), collection.query_texts, strict=True))
         queries = {name: text for name, text in queries.items() if text}
-        ids, texts = [*queries, *documents.ids], [*queries.values(), *documents.texts]
+        ids = pd.Index(list(queries), dtype="str").append(documents.ids)
+        texts = _joined([list(queries.values()), documents.texts])
         return replace(documents, ids=ids, texts=texts, n_left=len(queries))
 
-    def search_collection(self, rule: Rule) -> Collection:
-        """Return a collection whose documents and queries are the statements, each query restricted by *rule*."""
-        ids = pd.Index([f"{number:09d}" for number in range(len(self.ids))], dtype="str")
-        corpus = pd.DataFrame({"doc_id": ids, "title": "", "text": pd.Series(self.texts, dtype="str")})
-        queries = pd.DataFrame({"query_id": ids, "text": pd.Series(self.texts, dtype="str")})
+    @property
+    def name(self) -> str:
+        """Return the names of the collections."""
+        return " and ".join(part.name for part in self.collections)
+
+    @property
+    def answers(self) -> list[str]:
+        """Return the collections whose documents answer their queries."""
+        return [part.name for part in self.collections if part.card.task == "Question-Answer Retrieval"]
+
+    def ids_at(self, positions: np.ndarray) -> np.ndarray:
+        """Return the ids of statements, object (n,)."""
+        return self.ids[positions].to_numpy(dtype=object)
+
+    def candidates(self) -> Candidates:
+        """Return with which statements each is compared: those of the other collection, or all but itself."""
+        n = len(self.ids)
+        rule: Rule = NotSelfRule(np.arange(n)) if self.n_left is None else OtherSideRule(self.n_left, self.n_left)
+        return Candidates(n, (rule,))
+
+    def blocks(self, kind: str) -> Iterator[np.ndarray]:
+        """Yield the positions of successive statements, as many as a *kind* of system searches for together."""
+        n, size = len(self.ids), _AT_ONCE[kind]
+        with progress(n, "comparing statements", "statements") as bar:
+            for start in range(0, n, size):
+                positions = np.arange(start, min(start + size, n))
+                yield positions
+                bar.update(len(positions))
+
+    def as_collection(self, texts: Sequence[str]) -> Collection:
+        """Return a collection, in memory, whose documents and queries are *texts*."""
+        ids = pd.Index([f"{number:09d}" for number in range(len(texts))], dtype="str")
+        column = pd.Series(texts, dtype="str")
         nobody = {name: pd.Categorical([], ids) for name in ("query_id", "doc_id")}
-        qrels = pd.DataFrame(nobody | {"relevance": np.empty(0, np.int32)})
         return replace(
-            self.collection,
-            corpus=corpus,
-            queries=queries,
-            qrels=qrels,
-            candidates=Candidates(len(ids), (rule,)),
+            self.collections[0],
+            corpus=pd.DataFrame({"doc_id": ids, "title": "", "text": column}),
+            queries=pd.DataFrame({"query_id": ids, "text": column}),
+            qrels=pd.DataFrame(nobody | {"relevance": np.empty(0, np.int32)}),
+            candidates=Candidates(len(ids)),
             oddities={},
         )
+
+    def examples(self) -> Collection:
+        """Return a collection of evenly taken statements, from which the language of all is told."""
+        return self.as_collection(self.texts[:: max(1, len(self.texts) // _LOOKED_AT)])
+
+    def by_words(self, options: Mapping[str, Any]) -> bm25.StoredCollection | bm25.IndexedCollection:
+        """Return BM25's index of the statements, on disk where they are in parts and the *options* permit it."""
+        if isinstance(self.texts, StoredTexts):
+            stored = bm25.StoredCollection.of_texts(self.examples(), self.texts, self._content, **options)
+            if stored is not None:
+                return stored
+            for part in self.collections:
+                check_fits(part, "the comparison of statements by BM25 other than the plain one")
+        return bm25.IndexedCollection.of(self.as_collection(list(self.texts)), **options)
+
+    def by_structure(self) -> structure.IndexedFormulas:
+        """Return the index of the statements' formulas, which are in memory."""
+        return structure.IndexedFormulas.of_texts(self.examples(), self.texts)
+
+    @property
+    def _content(self) -> str:
+        """Return a digest of all texts, for all documents of a collection in parts that of its manifest."""
+        parts = parts_of(self.collections[0].corpus)
+        if parts is not None and isinstance(self.texts, DocumentTexts):
+            return parts.content
+        digest = blake2b(digest_size=32)
+        for start in range(0, len(self.texts), _READ):
+            digest.update(text_keys(self.texts[start : start + _READ]).tobytes())
+        return digest.hexdigest()
+
+    @cached_property
+    def _sketches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return of each text the digest, the number of its word triples, and which bits these set, uint8 (n, 64).
+
+        A triple that one text of a pair has alone sets at most one bit alone, so that the bits in which two texts
+        differ are no more than the triples in which they do.
+        """
+        digests, counts, bits = [], [], []
+        with progress(len(self.texts), "reading texts", "texts") as bar:
+            for start in range(0, len(self.texts), _READ):
+                texts = self.texts[start : start + _READ]
+                starts, hashes = shingles(texts)
+                is_set = np.zeros((len(texts), _BITS), bool)
+                is_set[np.repeat(np.arange(len(texts)), np.diff(starts)), hashes % _BITS] = True
+                digests.append(text_digests(texts))
+                counts.append(np.diff(starts).astype(np.int32))
+                bits.append(np.packbits(is_set, axis=1))
+                bar.update(len(texts))
+        return np.concatenate(digests), np.concatenate(counts), np.concatenate(bits)
+
+    def without_copies(self, pairs: pd.DataFrame) -> pd.DataFrame:
+        """Return the *pairs* of left and right that are not nearly the same, word by word."""
+        return pairs[~self._are_copies(pairs.left.to_numpy(), pairs.right.to_numpy())]
+
+    def _are_copies(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return which pairs are nearly the same, bool (n_pairs,); only texts that may be are read again.
+
+        Of texts with a Jaccard similarity J, the triples that one has alone are 1 / J - 1 of the shared ones, and so
+        no more than that part of the shorter text's.
+        """
+        digests, counts, bits = self._sketches
+        copies, near = np.zeros(len(left), bool), [np.empty(0, np.int64)]
+        for start in range(0, len(left), _COMPARED):
+            one, other = left[start : start + _COMPARED], right[start : start + _COMPARED]
+            copies[start : start + _COMPARED] = digests[one] == digests[other]
+            n_apart = np.bitwise_count(bits[one] ^ bits[other]).sum(axis=1, dtype=np.int64)
+            smaller = np.minimum(counts[one], counts[other])
+            near.append(start + np.flatnonzero(n_apart <= (1 / NEAR_VERBATIM - 1) * smaller + 1e-9))
+        maybe = np.concatenate(near)
+        copies[maybe] |= jaccard_similarity(self.texts, left[maybe], right[maybe]) >= NEAR_VERBATIM
+        return copies
 
 
 def pair_scores(statements: Statements, by: System, neighbours: int) -> pd.DataFrame:
     """Return the pairs of statements with their scores, best first: left, right (positions, left < right), score.
 
-    The score of vectors is the cosine of the two texts, both encoded as documents (0 where it is negative). The score
-    of words or structure is the search score of one text for the other, divided by the text's score for itself, and
-    averaged over both directions; a text that is not among the other's *neighbours* counts as the last of them. The
-    score of a fusion is the mean of its parts' scores, weighted as the fusion is.
+    The score of vectors is the cosine of the two texts, both encoded as documents (0 where it is negative); a system
+    with `code_bits` finds the neighbours by codes. The score of words or structure is the search score of one text for
+    the other, divided by the text's score for itself, and averaged over both directions; a text that is not among the
+    other's *neighbours* counts as the last of them. The score of a fusion is the mean of its parts' scores, weighted as
+    the fusion is.
     """
     kind = by.settings["kind"]
-    if kind not in ("dense", "fusion", *_SEARCHES) or by.settings.get("engine") == "rank-bm25":
+    if kind not in ("fusion", *_AT_ONCE) or by.settings.get("engine") == "rank-bm25":
         raise MirblabError(
             f"'{by.name}' cannot compare statements; take BM25, an encoder, structure or a fusion of them"
         )
     if kind == "fusion":
         return _fused(statements, by, neighbours)
-    everyone = np.arange(len(statements.ids))
-    rule: Rule = NotSelfRule(everyone)
-    if statements.n_left is not None:
-        rule = OtherSideRule(statements.n_left, statements.n_left)
-    if kind == "dense":
-        return _by_vectors(statements, by, neighbours, rule)
-    search, options = _SEARCHES[kind], search_options(by.settings)
-    run = search(statements.search_collection(rule), depth=neighbours, **options)
-    itself = ListRule.from_pairs("only-self", everyone, everyone, len(everyone), allow=True)
-    self_run = search(statements.search_collection(itself), depth=1, **options)
-    best = np.full(len(statements.ids), np.inf)
-    best[self_run.query_id.cat.codes] = self_run.score.to_numpy()
-    rows, positions = run.query_id.cat.codes.to_numpy(np.int64), run.doc_id.cat.codes.to_numpy(np.int64)
-    return _both_directions(rows, positions, np.minimum(run.score.to_numpy() / best[rows], 1.0))
+    hits = (_by_vectors if kind == "dense" else _by_terms)(statements, by, neighbours)
+    rows, positions, scores = (np.concatenate(column) for column in zip(*hits, strict=True))
+    return (_nearest if kind == "dense" else _both_directions)(rows, positions, scores)
 
 
 @dataclass(frozen=True)
@@ -299,38 +398,86 @@ class OtherSideRule:
         return [np.array([self.n_left, self.n_left_docs])]
 
 
-def _statements(collection: Collection, queries: bool) -> tuple[list[str], list[str]]:
+def _statements(collection: Collection, queries: bool) -> tuple[pd.Index, Sequence[str]]:
     """Return the ids and texts of the statements that have a text; a query that is a document too stands once."""
-    ids, texts = list(map(str, collection.doc_ids)), list(collection.texts)
+    ids, texts = collection.doc_ids, collection.texts
     if queries:
-        known = dict(zip(ids, texts, strict=True))
-        for name, text in zip(map(str, collection.query_ids), collection.query_texts, strict=True):
-            if known.get(name) != text:
-                ids.append(name)
-                texts.append(text)
-    kept = [position for position, text in enumerate(texts) if text.strip()]
-    return [ids[position] for position in kept], [texts[position] for position in kept]
+        places = ids.get_indexer(collection.query_ids)
+        known = dict(zip(places[places >= 0].tolist(), texts_at(texts, places[places >= 0]), strict=True))
+        asked = zip(places.tolist(), collection.query_texts, strict=True)
+        new = np.flatnonzero([known.get(place) != text for place, text in asked])
+        ids = ids.append(collection.query_ids[new])
+        texts = _joined([texts, texts_at(collection.query_texts, new)])
+    kept = np.flatnonzero([bool(text.strip()) for text in texts])
+    if len(kept) == len(texts):
+        return ids, texts
+    return ids[kept], GroupedTexts([texts], kept) if isinstance(texts, StoredTexts) else texts_at(texts, kept)
 
 
-def _by_vectors(statements: Statements, by: System, neighbours: int, rule: Rule) -> pd.DataFrame:
+def _joined(groups: list[Sequence[str]]) -> Sequence[str]:
+    """Return the texts of the groups one after the other, a list where all of them are in memory."""
+    joined = GroupedTexts([group for group in groups if len(group)])
+    if not any(isinstance(group, StoredTexts) for group in joined.groups):
+        return list(joined)
+    return joined.groups[0] if len(joined.groups) == 1 else joined
+
+
+def _by_vectors(statements: Statements, by: System, neighbours: int) -> Hits:
+    """Yield for some statements at a time their nearest ones, with the cosines of their vectors."""
     model = encoder(by.settings["encoder"], by.settings.get("compat", ""))
-    vectors = dense.normalise(model.vectors(statements.texts, "document", statements.collection.card.instruction))
-    candidates = Candidates(len(vectors), (rule,))
-    rows, positions, scores = dense.search(vectors, vectors, depth=neighbours, candidates=candidates)
-    pairs = _ordered(rows, positions, np.clip(scores.astype(np.float64), 0.0, 1.0))
-    return _best_first(pairs.groupby(["left", "right"], as_index=False).agg(score=("score", "max")))
+    instruction, bits = statements.collections[0].card.instruction, by.settings.get("code_bits", 0)
+    documents = codes.load_documents(model, statements.texts, instruction, bits, codes.UnitVectors)
+    candidates, unread = statements.candidates(), codes.UnitVectors(model, statements.texts, "document", instruction)
+    vectors = documents if isinstance(documents, np.ndarray) else unread
+    for block in statements.blocks("dense"):
+        queries = vectors[block]
+        rows, positions, scores = codes.search(
+            queries, documents, depth=neighbours, candidates=candidates.select(block)
+        )
+        yield block[rows], positions, np.clip(scores.astype(np.float64), 0.0, 1.0)
+
+
+def _by_terms(statements: Statements, by: System, neighbours: int) -> Hits:
+    """Yield for some statements at a time their nearest ones, with the share of what each scores for itself."""
+    kind, options, candidates = by.settings["kind"], search_options(by.settings), statements.candidates()
+    engine = statements.by_words(options) if kind == "bm25" else statements.by_structure()
+    weighing = options if kind == "structure" else {}
+    for block in statements.blocks(kind):
+        texts = texts_at(statements.texts, block)
+        rows, positions, scores = engine.search(texts, neighbours, candidates.select(block), **weighing)
+        if isinstance(engine, bm25.StoredCollection):
+            own = engine.scores(texts, block).astype(np.float64)
+        else:
+            itself = ListRule.from_pairs("only-self", np.arange(len(block)), block, len(block), allow=True)
+            found = engine.search(texts, 1, Candidates(len(statements.ids), (itself,)), **weighing)
+            own = np.zeros(len(block))
+            own[found[0]] = found[2]
+        yield block[rows], positions, np.minimum(scores / np.where(own > 0, own, np.inf)[rows], 1.0)
+
+
+def _directions(rows: np.ndarray, positions: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the pairs (left, right, each once) and the scores of both directions, NaN where one was not found."""
+    pairs, places = np.unique(np.minimum(rows, positions) << 32 | np.maximum(rows, positions), return_inverse=True)
+    both = np.full((2, len(pairs)), np.nan)
+    both[(rows > positions).astype(int), places] = scores
+    return pairs >> 32, pairs & 0xFFFFFFFF, both
+
+
+def _nearest(rows: np.ndarray, positions: np.ndarray, scores: np.ndarray) -> pd.DataFrame:
+    """Return the pairs with the larger score of both directions, which differ in rounding only."""
+    left, right, both = _directions(rows, positions, scores)
+    return _best_first(pd.DataFrame({"left": left, "right": right, "score": np.fmax(*both)}))
 
 
 def _both_directions(rows: np.ndarray, positions: np.ndarray, scores: np.ndarray) -> pd.DataFrame:
     """Return the pairs with the mean score of both directions."""
-    last = pd.Series(scores).groupby(rows).min()
-    pairs = _ordered(rows, positions, scores).assign(from_left=rows < positions)
-    wide = pairs.pivot(index=["left", "right"], columns="from_left", values="score")
-    wide = wide.reindex(columns=[True, False])
-    ends = wide.index.get_level_values("left"), wide.index.get_level_values("right")
-    directions = [wide[way].fillna(pd.Series(last.reindex(end).to_numpy(), wide.index)).fillna(0.0)
-            for way, end in zip((True, False), ends, strict=True)]  # fmt: skip
-    return _best_first(((directions[0] + directions[1]) / 2).rename("score").reset_index())
+    left, right, both = _directions(rows, positions, scores)
+    last = np.full(max(rows.max(initial=-1), positions.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(last, rows, scores)
+    last[np.isinf(last)] = 0.0  # of a statement that found none
+    for own, ends in zip(both, (left, right), strict=True):
+        own[:] = np.where(np.isnan(own), last[ends], own)
+    return _best_first(pd.DataFrame({"left": left, "right": right, "score": (both[0] + both[1]) / 2}))
 
 
 def _fused(statements: Statements, by: System, neighbours: int) -> pd.DataFrame:
@@ -357,18 +504,6 @@ def _best_first(pairs: pd.DataFrame) -> pd.DataFrame:
     return ordered[["left", "right", "score"]]
 
 
-def _without_copies(pairs: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
-    return pairs[~_are_copies(texts, pairs.left.to_numpy(), pairs.right.to_numpy())]
-
-
-def _are_copies(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return which pairs are nearly the same, word by word, bool (n_pairs,)."""
-    involved, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-    digests = text_digests([texts[position] for position in involved.tolist()])
-    equal = digests[places[: len(left)]] == digests[places[len(left) :]]
-    return equal | (jaccard_similarity(texts, left, right) >= NEAR_VERBATIM)
-
-
 def _shared_terms(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> list[str]:
     """Return for each pair the terms that both texts have, those of the fewest of all texts (a sample) first.
 
@@ -376,10 +511,11 @@ def _shared_terms(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> 
     """
     read = token_reader("math")
     counts = Counter(term for text in texts[:: -(-len(texts) // _COUNTED)] for term in dict.fromkeys(read(text)))
-    terms = {position: dict.fromkeys(read(texts[position])) for position in {*left.tolist(), *right.tolist()}}
     shared = []
-    for first, second in zip(left.tolist(), right.tolist(), strict=True):
-        common = sorted((term for term in terms[first] if term in terms[second]), key=lambda term: (counts[term], term))
-        words = {term: word.lower() for word in reversed(_WORD.findall(texts[first])) for term in read(word)}
+    for first, second in zip(texts_at(texts, left), texts_at(texts, right), strict=True):
+        terms = dict.fromkeys(read(second))
+        common = [term for term in dict.fromkeys(read(first)) if term in terms]
+        common.sort(key=lambda term: (counts[term], term))
+        words = {term: word.lower() for word in reversed(_WORD.findall(first)) for term in read(word)}
         shared.append(", ".join(words.get(term, term) for term in common[:_MOST_TERMS]))
     return shared

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -218,7 +219,7 @@ def find_missing(needed: Mapping[str, Iterable[str]], smallest: int = 0, split: 
 
     Of a collection of fewer than *smallest* documents only those for which something may be encoded.
     """
-    missing, counted = [], dict[Path, dict[int, str]]()
+    missing, counted = [], dict[Path | str, dict[int, str]]()
     for collection_name in sorted(needed):
         collection = catalogue.load(collection_name, split)
         names = dict.fromkeys(part.name for name in needed[collection_name] for part in with_parts(system(name)))
@@ -271,7 +272,7 @@ def reranked_in(suite: str) -> dict[str, int]:
 
 
 def _missing_run(
-    system: System, collection: Collection, collection_name: str, counted: dict[Path, dict[int, str]]
+    system: System, collection: Collection, collection_name: str, counted: dict[Path | str, dict[int, str]]
 ) -> MissingRun:
     n_texts = n_bytes = n_pairs = 0
     seconds, dollars, owners = SECONDS_PER_RUN, 0.0, set[str]()
@@ -313,7 +314,7 @@ def _n_missing(model: Encoder, collection: Collection) -> int:
 def _count_missing(
     model: Encoder,
     collection: Collection,
-    counted: dict[Path, dict[int, str]],
+    counted: dict[Path | str, dict[int, str]],
     open_store: Callable[[Encoder, str, str], VectorStore | TokenStore],
     owner: str = "",
 ) -> tuple[int, int, set[str]]:
@@ -328,7 +329,7 @@ def _count_missing(
     for texts, role in ((collection.texts, "document"), (collection.query_texts, "query")):
         store = open_store(model, role, collection.card.instruction)
         # A role with the same inputs takes these vectors, and a pass for token vectors stores them.
-        inputs = VectorStore(paths.cache(), model.space(role, collection.card.instruction) | {"role": ""}).path
+        inputs = _inputs_digest(model, collection.card.instruction, role)
         seen, owner_of = (counted.setdefault(path, {}) for path in (store.path, inputs))
         missing = store.missing(texts)
         for start in range(0, len(missing), dense.CHUNK_DOCS):
@@ -339,6 +340,11 @@ def _count_missing(
                 seen[key] = owner
                 n_texts, n_words = n_texts + 1, n_words + len(text.split())
     return n_texts, n_words, owners
+
+
+def _inputs_digest(model: Encoder, instruction: str, role: str) -> str:
+    """Return a digest that two roles share in which the model gets the same input for a text."""
+    return space_digest("", model.space(role, instruction) | {"role": ""})
 
 
 def stored_shares(encoders: Sequence[str] | None = None) -> dict[tuple[str, str], float]:
@@ -595,30 +601,27 @@ def _readings(run: MissingRun, split: str) -> list[_Reading]:
         return []
     model, texts, instruction = _dense_encoder(run.system), collection.texts, collection.card.instruction
 
-    def space(role: str) -> str:
-        return space_digest("", model.space(role, instruction) | {"role": ""})
+    inputs = partial(_inputs_digest, model, instruction)
 
     # Half a key: two texts that share it would only be encoded by the run itself.
     keys = text_keys(texts)[:, 0]
-    queries = _Reading(space("query"), text_keys(collection.query_texts)[:, 0])
+    queries = _Reading(inputs("query"), text_keys(collection.query_texts)[:, 0])
     store, bits = model.store("document", instruction), one.settings.get("code_bits", 0)
     is_coded = bits and len(texts) > codes.SMALL
     size = codes.PART if is_coded else dense.CHUNK_DOCS
     # As many parts of codes as these documents have may be theirs, and then nothing reads their vectors.
-    folder = paths.cache() / "codes" / f"{store.path.name}-{bits}"
-    has_codes = is_coded and len(list(folder.glob(f"[!.]*{SUFFIX}"))) >= -(-len(texts) // size)
+    has_codes = is_coded and len(list(codes.codes_folder(store, bits).glob(f"[!.]*{SUFFIX}"))) >= -(-len(texts) // size)
     if not isinstance(texts, StoredTexts) or len(texts) <= size or has_codes:
-        return [_Reading(space("document"), keys), queries]
+        return [_Reading(inputs("document"), keys), queries]
     is_missing = np.zeros(len(texts), bool)
     is_missing[store.missing(texts)] = True
     slices = [
-        _Reading(space("document"), keys[start : start + size], start, is_missing[start : start + size])
+        _Reading(inputs("document"), keys[start : start + size], start, is_missing[start : start + size])
         for start in range(0, len(texts), size)
     ]
     if not is_coded:
         return [queries, *reversed(slices)]
-    sample = np.linspace(0, len(texts) - 1, min(len(texts), codes.CENTRE_FROM)).astype(int)
-    return [_Reading(space("document"), keys[sample]), *slices, queries]
+    return [_Reading(inputs("document"), keys[codes.centre_sample(len(texts))]), *slices, queries]
 
 
 def _dense_encoder(name: str) -> Encoder:

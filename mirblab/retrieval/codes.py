@@ -20,7 +20,7 @@ from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.data.ranking import TopK, gather_blocks, pack_keys, query_bounds, unpack_keys
-from mirblab.encoders.cache import SUFFIX, map_rows, read_head, safetensors_head, text_keys, write_arrays
+from mirblab.encoders.cache import SUFFIX, VectorStore, map_rows, read_head, safetensors_head, text_keys, write_arrays
 from mirblab.encoders.encoding import Encoder, VectorReader
 from mirblab.retrieval import dense
 
@@ -310,6 +310,16 @@ def _rescore(
     return np.repeat(rows[bounds[:-1]], np.array([len(keys) for keys in kept], np.int64)), found, scores
 
 
+def centre_sample(n: int) -> np.ndarray:
+    """Return the positions of the texts, of *n*, whose mean vector is the centre, in ascending order."""
+    return np.linspace(0, n - 1, min(n, CENTRE_FROM)).astype(int)
+
+
+def codes_folder(store: VectorStore, bits: int) -> Path:
+    """Return the folder for codes in so many *bits* of the vectors of a store."""
+    return paths.cache() / "codes" / f"{store.path.name}-{bits}"
+
+
 def encode_collection(
     folder: Path, space: Mapping[str, Any], texts: Sequence[str], bits: int, read: Callable[[Sequence[str]], np.ndarray]
 ) -> CodedVectors:
@@ -320,8 +330,7 @@ def encode_collection(
     """
     if bits not in BITS or not len(texts):
         raise MirblabError(f"codes are of one or more texts in 1 or 2 bits; found {len(texts)} texts, {bits!r} bits")
-    sample = np.linspace(0, len(texts) - 1, min(len(texts), CENTRE_FROM)).astype(int)
-    centre = read(texts_at(texts, sample)).mean(axis=0, dtype=np.float64).astype(np.float32)
+    centre = read(texts_at(texts, centre_sample(len(texts)))).mean(axis=0, dtype=np.float64).astype(np.float32)
     made = json.dumps([FORMAT, space, bits], sort_keys=True).encode() + centre.tobytes()
     parts = []
     with progress(len(texts), "codes", "texts") as bar:
@@ -447,5 +456,4 @@ def load_documents(
     is_scaled = reader is UnitVectors and not model.entry["normalise"]
     vectors = (reader if is_scaled else VectorReader)(model, texts, "document", instruction)
     space = vectors.store.space | ({"length": 1} if is_scaled else {})
-    folder = paths.cache() / "codes" / f"{vectors.store.path.name}-{bits}"
-    return encode_collection(folder, space, texts, bits, vectors.read)
+    return encode_collection(codes_folder(vectors.store, bits), space, texts, bits, vectors.read)

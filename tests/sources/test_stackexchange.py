@@ -323,15 +323,21 @@ def test_the_real_posts_of_arqmath_agree_with_an_oracle(shared: Path, tmp_path: 
     assert 1616 - links >= sum(len(group) - 1 for group in groups)
 
 
-def test_the_real_posts_of_a_site_are_read(shared: Path, tmp_path: Path):
-    """The coffee site's 225 questions; its own links are not at hand, so that those of another site find nothing."""
+def coffee_dump(shared: Path, tmp_path: Path) -> Path:
+    """Return a dump with the posts of the coffee site; the test is skipped where they are not at hand."""
     source = shared / "sources" / "stackexchange"
     if not source.is_dir():
         pytest.skip("no stackexchange among the shared sources")
     origin = tmp_path / "coffee.stackexchange.com"
     origin.mkdir()
     shutil.copyfile(source / "coffee.Posts.xml.gz", origin / "Posts.xml.gz")
-    shutil.copyfile(source / "other-site.PostLinks.xml.gz", origin / "PostLinks.xml.gz")
+    return origin
+
+
+def test_the_real_posts_of_a_site_are_read(shared: Path, tmp_path: Path):
+    """The coffee site's 225 questions; its own links are not at hand, so that those of another site find nothing."""
+    origin = coffee_dump(shared, tmp_path)
+    shutil.copyfile(shared / "sources" / "stackexchange" / "other-site.PostLinks.xml.gz", origin / "PostLinks.xml.gz")
     with pytest.raises(MirblabError, match="no two questions that are kept .* of 92 duplicate links"):
         build(origin, tmp_path / "out")
     (origin / "PostLinks.xml.gz").write_bytes(gzip.compress(f"<postlinks>{link(2, 3)}</postlinks>".encode()))
@@ -469,12 +475,7 @@ def test_the_real_answers_of_a_site_agree_with_an_oracle(shared: Path, tmp_path:
     """The coffee site's 327 answers to 225 questions; ElementTree finds the same judgements, texts and tags."""
     from xml.etree import ElementTree
 
-    source = shared / "sources" / "stackexchange"
-    if not source.is_dir():
-        pytest.skip("no stackexchange among the shared sources")
-    origin = tmp_path / "coffee.stackexchange.com"
-    origin.mkdir()
-    shutil.copyfile(source / "coffee.Posts.xml.gz", origin / "Posts.xml.gz")
+    origin = coffee_dump(shared, tmp_path)
     folder, corpus, queries, about = build(origin, tmp_path / "out", relevant="answers", train=0.5)
     with gzip.open(origin / "Posts.xml.gz") as file:
         posts = ElementTree.parse(file).getroot().findall("row")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -124,7 +123,7 @@ class BlueprintCollections:
         licences = {str(card["licence"]) for card in cards.values()} | ({MATHLIB} if statements else set())
         self.licence = ", ".join(sorted(licences))
         content = repr([(name, card["content"]) for name, card in cards.items()]) + repr(statements)
-        self.revision = f"blake2b:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
+        self.revision = repositories.content_revision(content)
         self._paired = {document.id: document for pair in self.pairs.values() for document in pair.documents}
         self._documents = {each.id: each for each in documents if each.id in self._paired or not each.is_private}
         self._n_private = len(documents) - len(self._documents)

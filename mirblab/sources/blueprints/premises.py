@@ -2,7 +2,6 @@ r"""premises: what the statements of blueprints in LaTeX use, from \uses, as a c
 
 from __future__ import annotations
 
-import hashlib
 import json
 import posixpath
 import re
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from mirblab.core import atomic_files
 from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, statement_environments
-from mirblab.sources.blueprints.repository import Repository
+from mirblab.sources.blueprints.repository import Repository, content_revision
 from mirblab.sources.shared import builder, latex
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds
 from mirblab.sources.shared.latex import Environment, find_environments
@@ -68,7 +67,7 @@ class PremiseCollection:
             builder.read_about(NAME) | {"repositories": self.repositories},
             source,
             builder="blueprints",
-            revision=f"blake2b:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}",
+            revision=content_revision(content),
             licence=", ".join(sorted({str(card["licence"]) for card in self.repositories.values()})),
             options=options,
         )

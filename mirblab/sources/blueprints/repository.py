@@ -100,6 +100,11 @@ def read_repository(root: Path, name: str, commit: str, odd: Counter[str]) -> Re
     return repository
 
 
+def content_revision(content: str) -> str:
+    """Return the revision of a collection for its card, a digest of what was read."""
+    return f"blake2b:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
+
+
 def decode_source(raw: bytes, odd: Counter[str]) -> str:
     """Return a file's text with Unix line ends; one that is not UTF-8 is read as UTF-16 or Latin-1, and counted."""
     try:

@@ -36,7 +36,7 @@ def coded(folder: Path, vectors: np.ndarray, bits: int = 2) -> codes.CodedVector
 
 def plain_codes(rotated: np.ndarray, bits: int) -> np.ndarray:
     """The values that stand for the entries, by their definition."""
-    limits = codes._WIDE * np.sqrt((rotated.astype(np.float64) ** 2).mean(axis=1, keepdims=True)).astype(np.float32)
+    limits = (codes._WIDE * np.sqrt((rotated.astype(np.float64) ** 2).mean(axis=1, keepdims=True))).astype(np.float32)
     sizes = np.where(np.abs(rotated) > limits, 3, 1) if bits == 2 else 1
     return np.where(rotated >= 0, 1, -1) * sizes
 

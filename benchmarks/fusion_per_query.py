@@ -1,13 +1,16 @@
 """fusion_per_query: does a fusion that chooses its weights for each query beat every part, on unseen collections?
 
     python benchmarks/fusion_per_query.py [--data FOLDER] [--collections a,b] [--queries 200] [--documents 1200]
+                                          [--whole] [--parts bm25,minilm,chargrams,structure] [--judge RERANKER]
 
-The collections are cut as in fusion_weights.py. Each fusion is linear, over scores that are scaled to 0..1 within each
-query. "fixed" has one weight per part; "per query" has weights that depend linearly on features of the query's lists
-(FEATURES), and on the number of the query's words. Both minimise the listwise cross-entropy (Cao et al., ICML 2007)
-with an L2 penalty over all other collections of FOLDER, each of which counts the same. The bundled collections teach
-nothing. "cv" is the library's fusion with cross-validated weights. Two ceilings know the judgements: the best part for
-each query, and the best of a grid of weights, for each query and for all queries of a collection.
+The collections are cut as in fusion_weights.py, or, with --whole, those of MIRBLAB_HOME with a sample of --queries.
+With --judge, another choice for each query is the part whose first ten documents the reranker gives the best mean.
+Each fusion is linear, over scores that are scaled to 0..1 within each query. "fixed" has one weight per part; "per
+query" has weights that depend linearly on features of the query's lists (FEATURES), and on the number of the query's
+words. Both minimise the listwise cross-entropy (Cao et al., ICML 2007) with an L2 penalty over all other collections
+of FOLDER, each of which counts the same. The bundled collections teach nothing. "cv" is the library's fusion with
+cross-validated weights. Two ceilings know the judgements: the best part for each query, and the best of a grid of
+weights, for each query and for all queries of a collection.
 
 The value is nDCG@10. A fusion is compared with the best part (structure only where half of the queries have a result by
 it) by a paired permutation test, with Holm's correction over the collections of FOLDER, and over the bundled ones.
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -30,7 +33,8 @@ from mirblab.data.collection import Collection
 from mirblab.evaluation.significance import holm
 from mirblab.retrieval import fusion
 from mirblab.retrieval.fusion_rules import AlignedRuns
-from mirblab.retrieval.systems import system
+from mirblab.retrieval.systems import pair_scores, system
+from mirblab.sources import catalogue
 
 DEPTH = 100  # first documents of each part that are ordered anew
 PENALTY = 1e-3
@@ -144,7 +148,24 @@ class Weights:
         return lists.ndcg((lists.scores * np.maximum(weights, 1e-6)[lists.query]).sum(axis=1))
 
 
-def compare(collection: Collection, lists: Lists, parts: Sequence[str], fixed: Weights, chosen: Weights) -> list[dict]:
+def judged_choice(
+    reranker: str, collection: Collection, lists: Lists, alone: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return each judged query's value by the part whose first ten documents the *reranker* scores best, and that part.
+
+    The second array holds positions among the parts *alone*. A part without documents for a query is not chosen.
+    """
+    ids, means = pd.Index(sorted(collection.query_ids)), []
+    for part in alone:
+        pairs = pair_scores(system(part), reranker, collection, 10)
+        means.append(pairs.groupby(pairs.query_id.astype("str")).score.mean().reindex(ids).fillna(-np.inf))
+    best = np.argmax(means, axis=0)[lists.judged]
+    return np.choose(best, list(alone.values())), best
+
+
+def compare(
+    collection: Collection, lists: Lists, parts: Sequence[str], fixed: Weights, chosen: Weights, judge: str = ""
+) -> list[dict]:
     """Return one row per part, fusion and ceiling: its mean nDCG@10, and how it differs from the best part."""
     runs = [system(part).search(collection) for part in ("bm25", "minilm", "structure")]
     has_formulas = runs[2].query_id.nunique() >= FORMULAS * len(collection.query_ids)
@@ -163,6 +184,9 @@ def compare(collection: Collection, lists: Lists, parts: Sequence[str], fixed: W
         "ceiling: best part for each query": np.max(list(alone.values()), axis=0),
         "ceiling: best weights for each query": weighted.max(axis=0),
     }
+    if judge:
+        fused[f"list chosen by {judge}"], which = judged_choice(judge, collection, lists, alone)
+        print(collection.name, dict(zip(alone, np.bincount(which, minlength=len(alone)).tolist(), strict=True)))
     best = max(alone, key=lambda part: alone[part].mean())
     rng, rows = np.random.default_rng(0), []
     for name, own in {**alone, **fused}.items():
@@ -181,15 +205,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_arguments(parser)
     parser.add_argument("--parts", default="bm25,minilm,chargrams,structure")
+    parser.add_argument("--whole", action="store_true", help="whole collections of MIRBLAB_HOME, not cut ones")
+    parser.add_argument("--judge", default="", help="a reranker that chooses one part for each query")
     given = parser.parse_args()
-    parts, collections = given.parts.split(","), load_collections(given)
+    parts = given.parts.split(",")
+    if given.whole:
+        collections = [catalogue.load(name).sample(given.queries, 0) for name in given.collections.split(",")]
+    else:
+        collections = load_collections(given)
     lists = {each.name: read_lists(each, parts) for each in collections}
     real = [name for name in lists if name not in BUNDLED]
     rows = []
     for collection in collections:
         others = [lists[name] for name in real if name != collection.name]
         fixed, chosen = Weights(others, 1), Weights(others, len(FEATURES))
-        rows += compare(collection, lists[collection.name], parts, fixed, chosen)
+        rows += compare(collection, lists[collection.name], parts, fixed, chosen, given.judge)
         print(collection.name, flush=True)
     table = pd.DataFrame(rows)
     table["p_holm"] = table.groupby(["fusion", "bundled"]).p.transform(holm)

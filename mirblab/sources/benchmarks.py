@@ -1,7 +1,8 @@
 """benchmarks: sets that newer work measures on, from the Hub or a folder laid out like it, as collections.
 
-MathNet-Retrieve, TheoremSearch, TheoremGraph's theorem matching, LeanSearch v2 and BRIGHT. Where no revision is known
-here, one must be given to fetch from the Hub; nothing is taken from a branch that can move.
+MathNet-Retrieve, TheoremSearch, TheoremGraph's theorem matching, LeanSearch v2 and BRIGHT. MathNet-Retrieve and BRIGHT
+are fetched at the revisions that MTEB's tasks pin; of the others no revision is known here, so that one must be given.
+Nothing is taken from a branch that can move.
 """
 
 from __future__ import annotations
@@ -230,25 +231,29 @@ def _read_task(release: Release, task: str) -> BenchmarkRows:
 
 @dataclass(frozen=True)
 class _Source:
-    """A published set: what it is called, where it is, which of its files are read (a pattern), and how."""
+    """A published set: what it is called, where it is, which of its files are read (a pattern), and how.
+
+    Without *revision*, the commit that is fetched, one must be given.
+    """
 
     what: str
     address: str
+    revision: str
     files: str
     read: Read
 
 
 SOURCES = {
-    "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve",
+    "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve", "edab33b5ae2c56c18da0b9a174530de2012a1075",
                        r"(?:easy|medium|hard)/(?:corpus|queries|qrels/test)\.jsonl", _read_mathnet),
     "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset-permissive",
-                             r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search),
-    "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", r"theorem_matching\.csv",
-                                _read_theorem_matching),
+                             "", r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search),
+    "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", "",
+                                r"theorem_matching\.csv", _read_theorem_matching),
     "leansearch": _Source("the benchmark of LeanSearch v2 and its declarations as .jsonl, in one folder",
-                          "https://github.com/frenzymath/LeanSearch-v2", "", _read_leansearch),
-    "bright": _Source("BRIGHT", "xlangai/BRIGHT", r"(?:documents|examples)/(?:theoremqa_theorems|aops)-.*\.parquet",
-                      _read_bright),
+                          "https://github.com/frenzymath/LeanSearch-v2", "", "", _read_leansearch),
+    "bright": _Source("BRIGHT", "xlangai/BRIGHT", "a75a0eb483f6a5233a6efc2d63d71540a4443dfb",
+                      r"(?:documents|examples)/(?:theoremqa_theorems|aops)-.*\.parquet", _read_bright),
 }  # fmt: skip
 
 
@@ -258,8 +263,9 @@ def build(
     """Write the collections of one of `SOURCES` under *out* and return their folders.
 
     *origin* is a folder laid out like the published set, or an archive of it; None fetches it from the Hub at
-    *revision*, a commit of 40 hexadecimal digits. *options* are those of the set's reader. MirblabError for a file,
-    column or value that is not as published, FileNotFoundError for a missing file.
+    *revision*, a commit of 40 hexadecimal digits ("": the pinned one, where there is one). *options* are those of the
+    set's reader. MirblabError for a file, column or value that is not as published, FileNotFoundError for a missing
+    file.
     """
     known, given = SOURCES[source], dict(options or {})
     if origin is None and not known.address.startswith("https:"):
@@ -297,9 +303,10 @@ def bright(origin: str | Path | None, out: Path, *, revision: str = "") -> list[
 
 def _fetch(known: _Source, source: str, revision: str) -> Release:
     again = f"mirblab build {source} --from FOLDER"
+    revision = revision or known.revision
     if not re.fullmatch("[0-9a-f]{40}", revision):
         raise MirblabError(
-            f"{known.what} has no pinned revision here; name a commit of {_web(known.address)}, found '{revision}': "
+            f"{known.what} is fetched at a commit of {_web(known.address)} that is named, found '{revision}': "
             f"mirblab build {source} --set revision=COMMIT (40 hexadecimal digits), or give a copy: {again}"
         )
     choose = partial(_choose, pattern=known.files)

@@ -202,26 +202,29 @@ def test_bright_leaves_out_what_is_excluded_for_a_query(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [name for name in benchmarks.SOURCES if name != "leansearch"])
-def test_without_a_revision_nothing_is_fetched(source: str, tmp_path: Path) -> None:
-    """The error says how to name one, and how to give a copy."""
-    with pytest.raises(MirblabError, match=f"mirblab build {source} --set revision=COMMIT .*--from FOLDER"):
-        benchmarks.build(source, None, tmp_path)
-    with pytest.raises(MirblabError, match="no pinned revision here; .*found 'main'"):
-        benchmarks.build(source, None, tmp_path, revision="main")
+def test_nothing_is_fetched_from_a_branch(source: str, tmp_path: Path) -> None:
+    """The error says how to name a commit, and how to give a copy."""
+    given = [benchmarks.SOURCES[source].revision and "main", "main", "a75a0eb4"]
+    for revision in given:
+        wanted = f"that is named, found '{revision}': mirblab build {source} --set revision=COMMIT .*--from FOLDER"
+        with pytest.raises(MirblabError, match=wanted):
+            benchmarks.build(source, None, tmp_path, revision=revision)
 
 
-def test_a_revision_is_fetched_from_the_hub_and_noted_in_the_card(tmp_path: Path) -> None:
-    """From a server that speaks the Hub's API; only the files that are read are fetched."""
+@pytest.mark.parametrize("named", [COMMIT, ""])
+def test_a_revision_is_fetched_from_the_hub_and_noted_in_the_card(named: str, tmp_path: Path) -> None:
+    """The named one, else the pinned one, from a server that speaks the Hub's API; only files that are read."""
+    commit = named or benchmarks.SOURCES["mathnet"].revision
     folder = publish_mathnet(tmp_path / "m")
     (folder / "easy" / "large.bin").write_bytes(b"x")
-    server = Hub({"ShadenA/MathNet-Retrieve": folder}, {"ShadenA/MathNet-Retrieve": COMMIT})
+    server = Hub({"ShadenA/MathNet-Retrieve": folder}, {"ShadenA/MathNet-Retrieve": commit})
     try:
-        words = ["-m", "mirblab", "build", "mathnet", "--set", f"revision={COMMIT}"]
+        words = ["-m", "mirblab", "build", "mathnet", *(["--set", f"revision={named}"] if named else [])]
         done = run_in_process(tmp_path / "home", server.url, words)
         assert done.returncode == 0, done.stderr
         assert not any("large.bin" in line for line in server.asked)
         card = load_folder(tmp_path / "home" / "data" / "mathnet-hard").card
-        assert card.revision == COMMIT and card.source.endswith("/datasets/ShadenA/MathNet-Retrieve")
+        assert card.revision == commit and card.source.endswith("/datasets/ShadenA/MathNet-Retrieve")
     finally:
         server.close()
 

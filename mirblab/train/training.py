@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from mirblab import __version__
 from mirblab.core import atomic_files, paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.data import digests
@@ -39,7 +40,7 @@ from mirblab.train.recipes import Recipe, describe_differences, recipe
 from mirblab.train.validation import Evaluate, held_out
 
 _WORKSHOPS = ".training"
-_LIBRARIES = ("mirblab", "sentence-transformers", "torch", "transformers")
+_LIBRARIES = ("sentence-transformers", "torch", "transformers")
 
 
 def train(
@@ -309,7 +310,7 @@ def model_card(
         pairs=list(dict.fromkeys(plan.pairs())),
         facts=facts,
         data=Path(plan.data).name,
-        versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES),
+        versions=", ".join([f"mirblab {__version__}", *(f"{name} {version(name)}" for name in _LIBRARIES)]),
         settings=settings,
         evaluations=first_and_last.to_dict("records"),
         measures=[name for name in evaluations.columns if name != "step"],

@@ -7,6 +7,7 @@ import multiprocessing
 import shutil
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 from tiny_training import made_up_views, write_bert
 
-from mirblab import train
+from mirblab import __version__, train
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import local
@@ -58,10 +59,21 @@ def weights(model: Path) -> bytes:
     return (model / "model.safetensors").read_bytes()
 
 
-def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
-    """From a recipe to a folder that sentence-transformers loads, with its log and what it was made of."""
+def test_a_trained_model_is_an_encoder_with_a_card(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a recipe to a folder that sentence-transformers loads, with its log and what it was made of.
+
+    A checkout that nobody installed can train, too.
+    """
     from sentence_transformers import SentenceTransformer
 
+    find = metadata.Distribution.from_name
+
+    def find_others(name: str) -> metadata.Distribution:
+        if name == "mirblab":
+            raise metadata.PackageNotFoundError(name)
+        return find(name)
+
+    monkeypatch.setattr(metadata.Distribution, "from_name", find_others)
     views = made_up_views()
     with pytest.raises(MirblabError, match="encoder 'mine' is not trained yet; run: mirblab train mine"):
         encoder("mine")
@@ -81,7 +93,7 @@ def test_a_trained_model_is_an_encoder_with_a_card(home: Path) -> None:
     card = (made / "README.md").read_text()
     assert card.startswith("---\n") and 'license: "mit"' in card and "| 10 |" in card and "R@5" in card
     assert json.loads((made / "recipe.json").read_text())["fingerprint"] in card
-    assert str(home) not in card
+    assert str(home) not in card and f"mirblab {__version__}" in card
     assert not list((paths.models() / ".training" / "mine").glob("step-*"))
 
 

@@ -37,3 +37,5 @@ from .retrieval.systems import system as system
 from .sources.catalogue import add as add
 from .sources.catalogue import build as build
 from .sources.catalogue import load as load
+
+__version__: str

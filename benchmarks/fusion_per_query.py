@@ -155,10 +155,10 @@ def judged_choice(
 
     The second array holds positions among the parts *alone*. A part without documents for a query is not chosen.
     """
-    ids, means = pd.Index(sorted(collection.query_ids)), []
+    means = []
     for part in alone:
         pairs = pair_scores(system(part), reranker, collection, 10)
-        means.append(pairs.groupby(pairs.query_id.astype("str")).score.mean().reindex(ids).fillna(-np.inf))
+        means.append(pairs.groupby("query_id", observed=False).score.mean().fillna(-np.inf))  # in the order of `lists`
     best = np.argmax(means, axis=0)[lists.judged]
     return np.choose(best, list(alone.values())), best
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterable
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from mirblab import __version__
 from mirblab.app import stores
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
@@ -184,7 +184,7 @@ Only = Annotated[list[str] | None, typer.Option(help="Only notebooks whose name 
 def print_version(wanted: bool) -> None:
     """Print the version and end, if it is *wanted*."""
     if wanted:
-        say(f"mirblab {metadata.version('mirblab')}")
+        say(f"mirblab {__version__}")
         raise typer.Exit
 
 

@@ -233,27 +233,28 @@ def _read_task(release: Release, task: str) -> BenchmarkRows:
 class _Source:
     """A published set: what it is called, where it is, which of its files are read (a pattern), and how.
 
-    Without *revision*, the commit that is fetched, one must be given.
+    Without a *revision*, the commit that is fetched, one must be given.
     """
 
     what: str
     address: str
-    revision: str
     files: str
     read: Read
+    revision: str = ""
 
 
 SOURCES = {
-    "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve", "edab33b5ae2c56c18da0b9a174530de2012a1075",
-                       r"(?:easy|medium|hard)/(?:corpus|queries|qrels/test)\.jsonl", _read_mathnet),
+    "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve",
+                       r"(?:easy|medium|hard)/(?:corpus|queries|qrels/test)\.jsonl", _read_mathnet,
+                       "edab33b5ae2c56c18da0b9a174530de2012a1075"),
     "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset-permissive",
-                             "", r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search),
-    "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", "",
-                                r"theorem_matching\.csv", _read_theorem_matching),
+                             r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search),
+    "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", r"theorem_matching\.csv",
+                                _read_theorem_matching),
     "leansearch": _Source("the benchmark of LeanSearch v2 and its declarations as .jsonl, in one folder",
-                          "https://github.com/frenzymath/LeanSearch-v2", "", "", _read_leansearch),
-    "bright": _Source("BRIGHT", "xlangai/BRIGHT", "a75a0eb483f6a5233a6efc2d63d71540a4443dfb",
-                      r"(?:documents|examples)/(?:theoremqa_theorems|aops)-.*\.parquet", _read_bright),
+                          "https://github.com/frenzymath/LeanSearch-v2", "", _read_leansearch),
+    "bright": _Source("BRIGHT", "xlangai/BRIGHT", r"(?:documents|examples)/(?:theoremqa_theorems|aops)-.*\.parquet",
+                      _read_bright, "a75a0eb483f6a5233a6efc2d63d71540a4443dfb"),
 }  # fmt: skip
 
 

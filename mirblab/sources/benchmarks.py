@@ -1,8 +1,8 @@
 """benchmarks: sets that newer work measures on, from the Hub or a folder laid out like it, as collections.
 
-MathNet-Retrieve, TheoremSearch, TheoremGraph's theorem matching, LeanSearch v2 and BRIGHT. MathNet-Retrieve and BRIGHT
-are fetched at the revisions that MTEB's tasks pin; of the others no revision is known here, so that one must be given.
-Nothing is taken from a branch that can move.
+MathNet-Retrieve, TheoremSearch, TheoremGraph's theorem matching, LeanSearch v2 and BRIGHT. What is fetched is a commit,
+never a branch that can move: for MathNet-Retrieve and BRIGHT that of MTEB's tasks, for the others one that a public
+repository names which has used the set.
 """
 
 from __future__ import annotations
@@ -231,9 +231,9 @@ def _read_task(release: Release, task: str) -> BenchmarkRows:
 
 @dataclass(frozen=True)
 class _Source:
-    """A published set: what it is called, where it is, which of its files are read (a pattern), and how.
+    """A published set: what it is called, where it is, which of its files are read (a pattern), how, and which commit.
 
-    Without a *revision*, the commit that is fetched, one must be given.
+    Without a *revision* it is read from a copy only.
     """
 
     what: str
@@ -247,10 +247,11 @@ SOURCES = {
     "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve",
                        r"(?:easy|medium|hard)/(?:corpus|queries|qrels/test)\.jsonl", _read_mathnet,
                        "edab33b5ae2c56c18da0b9a174530de2012a1075"),
-    "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset-permissive",
-                             r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search),
+    "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset",
+                             r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search,
+                             "c24670fc19563640c7c15182ecb493ad2a4f2a9e"),
     "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", r"theorem_matching\.csv",
-                                _read_theorem_matching),
+                                _read_theorem_matching, "5caba941dd716f17dba4880bd7173edfb1cc36d1"),
     "leansearch": _Source("the benchmark of LeanSearch v2 and its declarations as .jsonl, in one folder",
                           "https://github.com/frenzymath/LeanSearch-v2", "", _read_leansearch),
     "bright": _Source("BRIGHT", "xlangai/BRIGHT", r"(?:documents|examples)/(?:theoremqa_theorems|aops)-.*\.parquet",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,8 @@ def test_bright_leaves_out_what_is_excluded_for_a_query(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", [name for name in benchmarks.SOURCES if name != "leansearch"])
 def test_nothing_is_fetched_from_a_branch(source: str, tmp_path: Path) -> None:
     """The error says how to name a commit, and how to give a copy."""
-    for revision in ("main", "a75a0eb4", *([] if benchmarks.SOURCES[source].revision else [""])):
+    assert re.fullmatch("[0-9a-f]{40}", benchmarks.SOURCES[source].revision)
+    for revision in ("main", "a75a0eb4"):
         wanted = f"that is named, found '{revision}': mirblab build {source} --set revision=COMMIT .*--from FOLDER"
         with pytest.raises(MirblabError, match=wanted):
             benchmarks.build(source, None, tmp_path, revision=revision)

@@ -7,9 +7,10 @@ import json
 import os
 import sqlite3
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -18,15 +19,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirblab.analysis.searching import free_text, similar_statements
 from mirblab.app import stamps, suite_files
 from mirblab.app.hand_runs import SUITE_RUN
-from mirblab.app.places import Place, explain_failure, open_place
+from mirblab.app.places import Place, explain_failure, open_place, whole_path
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, registry, text_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data.collection import Collection
 from mirblab.data.parts import StoredTexts, texts_at
+from mirblab.display.table_formats import Table
 from mirblab.encoders import summary
 from mirblab.encoders.cache import SUFFIX, VectorStore, space_digest, text_keys
 from mirblab.encoders.encoding import Encoder, encoder
@@ -35,6 +38,7 @@ from mirblab.encoders.token_vectors import TokenStore, open_token_store
 from mirblab.retrieval import codes, dense, rerank
 from mirblab.retrieval.systems import System, parse_composed_name, system
 from mirblab.sources import catalogue
+from mirblab.sources.own.latex import document_files
 
 
 def count_cells(partial: Path) -> tuple[int, int]:
@@ -425,9 +429,28 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
     n_tasks = sum(map(len, stages))
     seconds_left = seconds_expected = sum(task.seconds for tasks in stages for task in tasks)
     for tasks in stages:
-        waiting = {place.submit(task.function, *task.arguments): task for task in tasks}
-        for future in as_completed(waiting):
-            task, number = waiting.pop(future), number + 1
+        for task, notes in _results(place, tasks):
+            number, seconds_left = number + 1, seconds_left - task.seconds
+            rate = (time.perf_counter() - start) / (seconds_expected - seconds_left)
+            tell(f"[{number}/{n_tasks}] {task.shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
+            for note in notes:
+                tell(f"note: {note}")
+
+
+def _results(place: Place, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[str]]]:
+    """Yield each task when a worker has finished it, and its lines; a task is sent when those before it are finished.
+
+    MirblabError for the first that fails.
+    """
+    unsent, waiting, finished = list(tasks), dict[Future[list[str]], Task](), list[Task]()
+    while unsent or waiting:
+        ready = [task for task in unsent if all(one in finished for one in task.after)]
+        unsent = [task for task in unsent if task not in ready]
+        waiting |= {place.submit(task.function, *task.arguments): task for task in ready}
+        done = wait(waiting, return_when=FIRST_COMPLETED).done
+        while done:
+            future = done.pop()
+            task = waiting.pop(future)
             try:
                 notes = _made(future, task.shown)
             except MirblabError:
@@ -435,11 +458,8 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
                     wait([other for other in waiting if not other.cancel()])
                 raise
             del future  # kept, it would have Dask do its task again if the worker that has the result is lost
-            seconds_left -= task.seconds
-            rate = (time.perf_counter() - start) / (seconds_expected - seconds_left)
-            tell(f"[{number}/{n_tasks}] {task.shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
-            for note in notes:
-                tell(f"note: {note}")
+            finished.append(task)
+            yield task, notes
 
 
 def _made(future: Future[list[str]], shown: str) -> list[str]:
@@ -481,7 +501,7 @@ def store_vectors(
 
 @dataclass(frozen=True)
 class Cluster:
-    """Processes in which runs are made, several at once, as `lab.cluster` opens them."""
+    """Processes in which runs are made, several at once, and searches, as `lab.cluster` opens them."""
 
     place: Place
 
@@ -491,15 +511,53 @@ class Cluster:
         Parts of compositions are among them. Everything that searches with these names afterwards, here or elsewhere
         with the same home folder, reads the stored runs. MirblabError for the first run that cannot be made.
         """
-        # Workers may have another working folder.
-        names = [os.path.abspath(name) if _is_folder(name) else name for name in collections]
-        missing = find_missing(dict.fromkeys(names, systems), split=split)
+        missing = find_missing(dict.fromkeys(map(whole_path, collections), systems), split=split)
         make_runs_at(self.place, missing, say, split)
         return len(missing)
 
+    def search(
+        self,
+        text: str | Sequence[str] | os.PathLike[str],
+        collection: str,
+        by: str = free_text.DEFAULT_SYSTEM,
+        *,
+        depth: int = 10,
+    ) -> Table:
+        """Return the table of `lab.search`, which one of the processes makes; of a LaTeX file they need the text only.
 
-def _is_folder(name: str) -> bool:
-    return os.path.isdir(name) and name not in catalogue.known_collections()
+        *collection* is a name, or a folder that they see. What the search needs, such as an index, is made there.
+        """
+        task: Callable[..., Table] = partial(free_text.search, depth=depth)
+        if isinstance(text, os.PathLike) and os.path.isfile(text):
+            text, contents = _read_document(Path(text))
+            task = partial(search_document, contents, depth=depth)
+        return self.place.run(task, text, whole_path(collection), by)
+
+    def similar(self, left: str, right: str | None = None, by: str = "minilm", **options: Any) -> Table:
+        """Return the table of `lab.similar`, with its *options*, which one of the processes makes; see `search`."""
+        names = [name if name is None else whole_path(name) for name in (left, right)]
+        return self.place.run(partial(similar_statements.similar, **options), *names, by)
+
+
+def _read_document(document: Path) -> tuple[str, dict[str, bytes]]:
+    """Return the path of a LaTeX document, and what its files hold by their paths, from the folder that has them all.
+
+    A file that it inputs may lie above its own folder.
+    """
+    files = [os.path.abspath(path) for path in document_files(document).values()]
+    top = os.path.commonpath(map(os.path.dirname, files))
+    contents = {os.path.relpath(path, top): Path(path).read_bytes() for path in files}
+    return os.path.relpath(document, top), contents
+
+
+def search_document(
+    contents: Mapping[str, bytes], document: str, collection: str, by: str, *, depth: int = 10
+) -> Table:
+    """Return the table of `lab.search` for a LaTeX *document*, one of the files whose *contents* are given by path."""
+    with tempfile.TemporaryDirectory(prefix="mirblab-") as folder:
+        for name, content in contents.items():
+            atomic_files.write_bytes(Path(folder, name), content)
+        return free_text.search(Path(folder, document), collection, by, depth=depth)
 
 
 @contextlib.contextmanager
@@ -520,30 +578,36 @@ def cluster(on: str, *, insecure: bool = False) -> Iterator[Cluster]:
         yield Cluster(place)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
-    """What a worker does at a time: it calls *function*, which returns lines to print, with the *arguments*."""
+    """What a worker does at a time: it calls *function*, which returns lines to print, with the *arguments*.
+
+    It does so when the tasks *after* which it comes are finished.
+    """
 
     function: Callable[..., list[str]]
     arguments: tuple[Any, ...]
     shown: str
     seconds: float
     is_paid: bool = False  # a vendor is paid for it
+    after: tuple[Task, ...] = ()
 
 
 def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Task]]:
-    """Return stages of tasks: vectors of documents in parts, slice by slice, then the runs of `split_into_tasks`."""
-    stages: list[list[Task]] = [[]]
+    """Return the stages of `split_into_tasks`; the vectors of documents in parts are tasks before that of their runs,
+    slice by slice.
+    """
+    stages: list[list[Task]] = []
     for of_stage in split_into_tasks(todo):
         stages.append([])
         for members in of_stage:
             slices = _plan_slices(members, split)
-            stages[0] += slices
             seconds = sum(run.seconds for run in members) - sum(task.seconds for task in slices)
             shown = ", ".join(f"{run.system} on {run.collection}" for run in members)
             wanted = [(run.system, run.collection) for run in members]
-            stages[-1].append(Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds)))
-    return [stage for stage in stages if stage]
+            made = Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds), after=tuple(slices))
+            stages[-1] += [*slices, made]
+    return stages
 
 
 class _Reading(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -54,8 +55,12 @@ def parse_seed(text: str) -> int:
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names in a comma-separated text."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Return the names in a comma-separated text; a comma before a weight, as in bm25>maxsim@50,0.5, is part of a name.
+
+    >>> split_names("bm25, bm25>maxsim@50,0.5, bm25>maxsim@50,cv, minilm")
+    ['bm25', 'bm25>maxsim@50,0.5', 'bm25>maxsim@50,cv', 'minilm']
+    """
+    return [name.strip() for name in re.split(r",(?!(?:cv|[\d.]+)\s*(?:,|$))", text) if name.strip()]
 
 
 def train(
@@ -214,13 +219,15 @@ def build(
     at: Annotated[str, typer.Option(help="A day, as 2014-01-01, or a commit: the library as it was then.")] = "",
     until: Annotated[str, typer.Option(help="With --at: ask what was proved from then to this day or commit.")] = "",
     settings: Set = None,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""
-    from mirblab.sources import catalogue
+    from mirblab.app import console, places
 
-    days = {name: day for name, day in (("at", at), ("until", until)) if day}
-    for folder in catalogue.build(source, origin, **parse_settings(settings), **days):
-        _describe(folder)
+    options = parse_settings(settings) | {name: day for name, day in (("at", at), ("until", until)) if day}
+    with places.open_place(on, insecure=insecure) as place:
+        place.run(console.build_collections, source, places.whole_path(origin), options)
 
 
 @app.command()
@@ -238,6 +245,7 @@ def add(
     again: Annotated[bool, typer.Option("--again", help="Accept a changed collection as it is.")] = False,
 ) -> None:
     """Check a collection and copy it into the data folder, so that suites find it by name."""
+    from mirblab.app import console
     from mirblab.sources import catalogue
 
     card = {
@@ -248,7 +256,7 @@ def add(
         "relevant_from": relevant_from or None,
     }
     target, notes = catalogue.accept_changes(folder, name, **card) if again else catalogue.add(folder, name, **card)
-    _describe(target, notes)
+    console.print_collection(target, notes)
 
 
 @app.command()
@@ -258,9 +266,10 @@ def convert(
     out: Annotated[str, typer.Option(help="A new folder for it; default: the collection's own is replaced.")] = "",
 ) -> None:
     """Write a collection's corpus in parts, so that it may be larger than memory, or as corpus.jsonl again."""
+    from mirblab.app import console
     from mirblab.sources import catalogue
 
-    _describe(catalogue.convert(collection, out, to=to))
+    console.print_collection(catalogue.convert(collection, out, to=to))
 
 
 @app.command()
@@ -322,14 +331,17 @@ def search(
     depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents.")] = 10,
     file: Annotated[Path | None, typer.Option(help="A LaTeX file, whose statements are searched for.")] = None,
     out: Annotated[Path | None, typer.Option(help="A CSV file for the documents with their whole texts.")] = None,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Search a collection for a text or formula, and print the best documents."""
-    from mirblab.analysis.searching.free_text import search as search_collection
-    from mirblab.app import console
+    from mirblab.app import batch, console, places
 
     if bool(text) == (file is not None):
         raise MirblabError("give a text to search for, or --file with a LaTeX file")
-    console.print_documents(search_collection(file or " ".join(text or []), collection, by, depth=depth), out)
+    with places.open_place(on, insecure=insecure) as place:
+        found = batch.Cluster(place).search(file or " ".join(text or []), collection, by, depth=depth)
+    console.print_documents(found, out)
 
 
 @app.command()
@@ -341,12 +353,15 @@ def similar(
     copies: Annotated[bool, typer.Option("--copies", help="Also pairs of nearly the same wording.")] = False,
     queries: Annotated[bool, typer.Option("--queries", help="Queries are statements, too.")] = False,
     out: Annotated[Path | None, typer.Option(help="A CSV file for the pairs with their whole texts.")] = None,
+    on: On = "local",
+    insecure: Insecure = False,
 ) -> None:
     """Print the pairs of statements that probably say the same, best first."""
-    from mirblab.analysis.searching.similar_statements import similar as find_similar
-    from mirblab.app import console
+    from mirblab.app import batch, console, places
 
-    console.print_pairs(find_similar(left, right, by, n=n, copies=copies, queries=queries), out)
+    with places.open_place(on, insecure=insecure) as place:
+        pairs = batch.Cluster(place).similar(left, right, by, n=n, copies=copies, queries=queries)
+    console.print_pairs(pairs, out)
 
 
 @app.command()
@@ -542,16 +557,6 @@ def doctor() -> None:
     from mirblab.app import console
 
     raise typer.Exit(console.print_diagnosis())
-
-
-def _describe(folder: Path, notes: Iterable[str] = ()) -> None:
-    from mirblab.data.collection import load_folder
-
-    collection = load_folder(folder)
-    n_queries, n_documents = len(collection.queries), len(collection.corpus)
-    shown = ", ".join(collection.candidates.names) or "all documents"
-    say(f"{collection.name}: {n_queries:,} queries, {n_documents:,} documents; candidates: {shown}")
-    say("\n  note: ".join([f"  in {folder}", *notes]))
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.paths import readable_size
 from mirblab.core.terminal import say
 from mirblab.data import runs
+from mirblab.data.collection import load_folder
 from mirblab.display import table_formats
 from mirblab.display.text import excerpts
 from mirblab.encoders import summary
@@ -190,6 +191,21 @@ def _finish_table(table: table_formats.Table, out: Path | None) -> None:
     if out is not None:
         atomic_files.write_text(out, table.to_csv())
         say(f"wrote {out}")
+
+
+def print_collection(folder: Path, notes: Iterable[str] = ()) -> None:
+    """Print the size of the collection in *folder*, which documents a query may return, where it is, and *notes*."""
+    collection = load_folder(folder)
+    n_queries, n_documents = len(collection.queries), len(collection.corpus)
+    shown = ", ".join(collection.candidates.names) or "all documents"
+    say(f"{collection.name}: {n_queries:,} queries, {n_documents:,} documents; candidates: {shown}")
+    say("\n  note: ".join([f"  in {folder}", *notes]))
+
+
+def build_collections(source: str, origin: str, options: Mapping[str, Any]) -> None:
+    """Build the collections of a source, as `catalogue.build` does, and print what each is."""
+    for folder in catalogue.build(source, origin, **options):
+        print_collection(folder)
 
 
 def print_imports() -> None:

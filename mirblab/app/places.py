@@ -6,6 +6,7 @@ every process of a place shares.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import re
@@ -17,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import current_process, get_context
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from mirblab.app import hand_runs
 from mirblab.core import atomic_files, paths, processes
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.sources import catalogue
 
 Result = TypeVar("Result")
 LOCAL = "local"
@@ -34,6 +36,7 @@ CONNECT_SECONDS = 10
 NOTEBOOK = "notebook"  # the resource of a Dask worker that may run notebooks
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):\d+")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
+BUDGET = "MIRBLAB_BUDGET"  # of hosted encoders, in dollars
 PERMITS = "whoever can reach the scheduler may then run any program as the user of its workers"
 
 
@@ -41,7 +44,8 @@ PERMITS = "whoever can reach the scheduler may then run any program as the user 
 class Conditions:
     """What a task needs of its process: how many *threads* it may use, and, elsewhere, the same home and code.
 
-    *token* is the name of a file in the cache of *home*; "" stands for a process that was started from here.
+    *token* is the name of a file in the cache of *home*; "" stands for a process that was started from here. *seen*
+    are paths that must be there, too. *budget* is that of the command, "" for none, and holds during the task.
     """
 
     threads: int
@@ -49,6 +53,8 @@ class Conditions:
     home: str = ""
     code: bytes = b""
     versions: Mapping[str, str] | None = None
+    seen: tuple[str, ...] = ()
+    budget: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,30 @@ class Place:
         """Return the future result of *task*, a function of a module, with plain *arguments*."""
         executor = self.runs if self.runs is not None and not is_notebook else self.notebooks
         return executor.submit(run_task, self.conditions, task, *arguments)
+
+    def run(self, task: Callable[..., Result], /, *arguments: object) -> Result:
+        """Return the result of *task*, which this process calls if it makes runs, and else one worker.
+
+        What a worker prints and warns of is printed here when it has finished. Every file and folder of this machine
+        among the *arguments*, by its whole path as `whole_path` returns it, must be there, too. MirblabError and
+        FileNotFoundError are those of the task; MirblabError for a worker that is lost or lacks such a path.
+        """
+        if self.runs is None:
+            return task(*arguments)
+        texts = [part for one in arguments if isinstance(one, str) for part in (one, *one.split(os.pathsep))]
+        seen = tuple(dict.fromkeys(text for text in texts if os.path.isabs(text) and paths.path_exists(text)))
+        future = self.runs.submit(run_task, replace(self.conditions, seen=seen), _run_with_lines, task, *arguments)
+        try:
+            result, lines, warned = future.result()
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise MirblabError(explain_failure(error)) from error
+        for line in lines:
+            say(line)
+        for text in warned:
+            warnings.warn(text, stacklevel=2)
+        return result
 
 
 @contextmanager
@@ -106,6 +136,27 @@ def explain_failure(error: Exception) -> str:
     return str(error) if isinstance(error, MirblabError) else f"the process ended: {error!r}"
 
 
+def whole_path(name: str) -> str:
+    """Return the whole path of a file or folder here, or of several joined as in `PATH`, for another working folder.
+
+    The name of a collection and what is not here stay as they are.
+
+    >>> whole_path("mini-qa"), whole_path("https://example.org/a.git")
+    ('mini-qa', 'https://example.org/a.git')
+    """
+    parts = [name] if paths.path_exists(name) else name.split(os.pathsep)
+    if name in catalogue.known_collections() or not all(map(paths.path_exists, parts)):
+        return name
+    return os.pathsep.join(map(os.path.abspath, parts))
+
+
+def _run_with_lines(task: Callable[..., Result], *arguments: object) -> tuple[Result, list[str], list[str]]:
+    """Return the result of *task*, the lines that it prints to standard output, and the texts of its warnings."""
+    with warnings.catch_warnings(record=True) as warned, redirect_stdout(io.StringIO()) as printed:
+        result = task(*arguments)
+    return result, printed.getvalue().splitlines(), [str(one.message) for one in warned]
+
+
 _one_task = threading.Lock()  # of a process: tasks change its environment
 
 
@@ -114,15 +165,33 @@ def run_task(conditions: Conditions, task: Callable[..., Result], *arguments: ob
     from threadpoolctl import threadpool_limits
 
     threads = str(conditions.threads)
-    with _one_task, threadpool_limits(conditions.threads):
+    with _one_task, threadpool_limits(conditions.threads), _budget(conditions.budget):
         # for libraries that are loaded later, for the threads of encoders, and for the kernels of notebooks
         os.environ.update(OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0")
         if conditions.token:
             if obstacle := find_obstacle(conditions, describe_process(conditions.token)):
                 raise MirblabError(f"this worker {obstacle}")
+            if unseen := [path for path in conditions.seen if not paths.path_exists(path)]:
+                raise MirblabError(f"the worker on {socket.gethostname()} does not see {unseen[0]}, which is on the "
+                                   "machine of this command; move it to a folder that all machines share")  # fmt: skip
             # A nanny makes its worker a daemon, which may not start the processes that build an index or run a kernel.
             current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-        return task(*arguments)
+        try:
+            return task(*arguments)
+        except MirblabError as error:
+            text = str(error)
+        raise MirblabError(text)  # alone: Dask cannot send an error with two bases, nor one that has such a cause
+
+
+@contextmanager
+def _budget(dollars: str) -> Iterator[None]:
+    """Set the budget of this process to *dollars*, "" for its own one, until the block ends."""
+    own = os.environ.get(BUDGET, "")
+    os.environ[BUDGET] = dollars or own  # an empty one is none
+    try:
+        yield
+    finally:
+        os.environ[BUDGET] = own
 
 
 def describe_process(token: str, dask_worker: Any = None) -> dict[str, Any]:
@@ -234,7 +303,10 @@ def _cluster(address: str, insecure: bool) -> Iterator[Place]:
 
 
 def _use_cluster(client: Any, address: str, token: str, insecure: bool) -> Iterator[Place]:
-    conditions = Conditions(1, token, str(paths.home()), hand_runs.code_digest(), hand_runs.library_versions())
+    conditions = Conditions(
+        1, token, str(paths.home()), hand_runs.code_digest(), hand_runs.library_versions(),
+        budget=os.environ.get(BUDGET, ""),
+    )  # fmt: skip
     workers = _examine_workers(client, address, conditions)
     if not address.startswith("tls:"):
         # A server that is reached at 127.0.0.1 may listen at all addresses of its machine.

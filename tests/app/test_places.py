@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -10,23 +11,29 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 import mirblab as lab
 from mirblab.app import batch, console, places, suite_files
 from mirblab.app.batch import MissingRun
+from mirblab.app.cli import app
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
+from mirblab.retrieval import dense
 from mirblab.sources import mini
 
 BY_WORDS = ["bm25", "structure", "bm25+structure", "bm25~rm3"]
@@ -173,6 +180,172 @@ def test_a_seed_that_was_stopped_stops_those_after_it(monkeypatch: pytest.Monkey
     with places.open_place() as place:
         assert console.train_seeds(place, "mini-static", {}, [0, 1]) == 130
     assert begun == ["mini-static-seed-0"]
+
+
+def printed(*words: str) -> str:
+    """Return what a command prints, or its error."""
+    try:
+        return CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    except (MirblabError, FileNotFoundError) as error:
+        return f"mirblab: {error}"
+
+
+@pytest.fixture
+def desk(make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working folder, with a collection, `notes`, and a paper that inputs a file above its own folder."""
+    texts = ["every finite integral domain is a field", "an integral domain that is finite is a field", "a ring of $x$"]
+    corpus = [{"_id": f"d{number}", "title": "", "text": text} for number, text in enumerate(texts, 1)]
+    shutil.copytree(make_folder(corpus, name="made"), tmp_path / "desk" / "notes")
+    paper = tmp_path / "desk" / "paper"
+    paper.mkdir()
+    (paper.parent / "macros.tex").write_text(r"\newcommand{\kind}{field}", encoding="utf-8")
+    (paper / "main.tex").write_text(
+        "\\input{../macros}\n"
+        "\\begin{theorem}\\label{finite} A finite integral domain is a \\kind.\\end{theorem}\n"
+        "\\begin{lemma}\\label{ring} Let $x$ be in a ring.\\end{lemma}",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(paper.parent)
+    return paper.parent
+
+
+COMMANDS = (
+    ("search", "notes", "finite", "field", "--by", "bm25", "--out", "found.csv"),
+    ("search", "notes", "--file", "paper/main.tex", "--by", "bm25", "-n", "2", "--out", "found.csv"),
+    ("similar", "notes", "mini-wfb", "--by", "bm25", "-n", "3", "--copies", "--queries", "--out", "found.csv"),
+    ("build", "own", "--from", "paper", "--set", "name=thesis"),
+    ("search", "mini-qa", "field", "--by", "bm52"),
+    ("search", "mini-qa", "--file", "paper/none.tex", "--by", "bm25"),
+    ("search", "./nowhere", "field", "--by", "bm25"),
+    ("similar", "notes", "--by", "bm25>maxsim"),
+    ("build", "own", "--from", "nowhere.csv"),
+    ("build", "stacks", "--set", "seed=1"),
+)
+
+
+def printed_and_written(on: str, desk: Path) -> list[object]:
+    """Return what the commands print and write at a place: a table, or the collections in the data folder."""
+    made: list[object] = []
+    for words in COMMANDS:
+        text = printed(*words, "--on", on).replace(str(paths.home()), "HOME")
+        made.append(re.sub(r"looked in \S+;", "looked there;", text))
+        made.append((desk / "found.csv").read_bytes() if (desk / "found.csv").is_file() else b"")
+        (desk / "found.csv").unlink(missing_ok=True)
+    files = [path for path in sorted(paths.data().glob("thesis*/**/*")) if path.is_file()]
+    return [*made, {str(path.relative_to(paths.data())): path.read_bytes() for path in files}]
+
+
+def test_a_search_and_a_build_in_another_process_print_and_write_the_same(
+    _forked: None, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Byte for byte, and errors are the same line; of a paper its text is sent."""
+    made = {}
+    for on in ("local", "pool:2"):
+        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / on.replace(":", "-")))
+        made[on] = printed_and_written(on, desk)
+    assert made["pool:2"] == made["local"]
+    table = lab.search(desk / "paper" / "main.tex", "notes", "bm25", depth=2)
+    assert set(table.frame["query"]) == {"finite", "ring"} and made["local"][3] == table.to_csv().encode()
+    collections = made["local"][-1]
+    assert isinstance(collections, dict) and any(name.startswith("thesis") for name in collections)
+    assert [str(text).startswith("mirblab: ") for text in made["local"][:-1:2]] == [False] * 4 + [True] * 6
+
+
+def say_and_warn(text: str) -> str:
+    """Print and warn of a text."""
+    print(text)
+    warnings.warn(f"odd {text}", stacklevel=1)
+    return text
+
+
+def test_what_a_worker_prints_and_warns_of_is_printed_here(_forked: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """After the task; a process that is lost is an error with the reason."""
+    with places.open_place("pool:1") as place:
+        with pytest.warns(UserWarning, match="odd word"):
+            assert place.run(say_and_warn, "word") == "word"
+        assert capsys.readouterr().out == "word\n"
+        with pytest.raises(MirblabError, match="its process ended, killed or for want of memory"):
+            place.run(os._exit, 1)
+
+
+def test_paths_are_sent_whole_where_another_process_would_not_find_them(
+    desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a collection stays one, also beside a folder of that name."""
+    (desk / "mini-qa").mkdir()
+    both = os.pathsep.join(["notes", "paper"])
+    assert places.whole_path("notes") == str(desk / "notes") and places.whole_path("") == ""
+    assert places.whole_path(both) == os.pathsep.join(map(str, (desk / "notes", desk / "paper")))
+    assert places.whole_path(f"{both}{os.pathsep}none") == f"{both}{os.pathsep}none"
+    assert places.whole_path("mini-qa") == "mini-qa"
+
+
+def test_a_budget_holds_for_the_tasks_of_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has one of its own has it again afterwards, and where the command has none."""
+    for name in ("OMP_NUM_THREADS", "MIRBLAB_THREADS", "MIRBLAB_PROGRESS"):
+        monkeypatch.setenv(name, os.environ.get(name, "0"))
+    monkeypatch.setenv("MIRBLAB_BUDGET", "3")
+    assert places.run_task(places.Conditions(1, budget="5"), os.environ.get, "MIRBLAB_BUDGET") == "5"
+    assert places.run_task(places.Conditions(1), os.environ.get, "MIRBLAB_BUDGET") == "3"
+    with pytest.raises(KeyError):
+        places.run_task(places.Conditions(1, budget="5"), os.environ.__getitem__, "no such variable")
+    assert os.environ["MIRBLAB_BUDGET"] == "3"
+
+
+@needs_dask
+def test_a_search_and_a_build_on_a_cluster_print_and_write_the_same(
+    cluster: Any, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workers have another working folder; a path that they do not see is named, and the budget is sent."""
+    from distributed import Client
+
+    address = cluster.scheduler_address
+    there = printed_and_written(address, desk)
+    with lab.cluster(address) as opened:
+        table = opened.search("a finite integral domain is a field", "notes", "bm25", depth=2)
+        pairs = opened.similar("notes", by="bm25", n=2)
+    assert table.to_csv() == lab.search("a finite integral domain is a field", "notes", "bm25", depth=2).to_csv()
+    assert pairs.to_markdown() == lab.similar("notes", by="bm25", n=2).to_markdown()
+    monkeypatch.setenv("MIRBLAB_BUDGET", "5")
+    with places.open_place(address) as place:
+        assert place.run(os.environ.get, "MIRBLAB_BUDGET") == "5"
+    monkeypatch.delenv("MIRBLAB_BUDGET")
+    with places.open_place(address) as place:
+        assert not place.run(os.environ.get, "MIRBLAB_BUDGET")
+
+    def see_nothing() -> None:
+        from mirblab.core import paths
+
+        paths.path_exists = lambda _: False
+
+    with Client(cluster) as client:
+        client.run(see_nothing)
+    unseen = rf"the worker on \S+ does not see {desk}/paper, which is on the machine of this command; move it to"
+    with pytest.raises(MirblabError, match=unseen), places.open_place(address) as place:
+        place.run(console.build_collections, "own", places.whole_path("paper"), {})
+    cluster.close()  # an error in this process ends all processes that it started
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
+    assert printed_and_written("local", desk) == there
+
+
+def test_runs_do_not_wait_for_the_slices_of_others(tmp_path: Path) -> None:
+    """A run follows its own slices, and is not sent before."""
+    words_are_made, sent = threading.Event(), list[str]()
+
+    def work(name: str) -> list[str]:
+        sent.append(name)
+        if name == "slice":
+            assert words_are_made.wait(20)
+        elif name == "words":
+            words_are_made.set()
+        return []
+
+    one = batch.Task(work, ("slice",), "slice", 1.0)
+    tasks = [one, batch.Task(work, ("vectors",), "vectors", 1.0, after=(one,)), batch.Task(work, ("words",), "", 1.0)]
+    with ThreadPoolExecutor(2) as pool:
+        place: Any = SimpleNamespace(submit=pool.submit)
+        made = [task.arguments[0] for task, _ in batch._results(place, tasks)]
+    assert sorted(made[:2]) == ["slice", "words"] and made[2:] == ["vectors"] and sent[-1] == "vectors"
 
 
 def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:
@@ -459,8 +632,8 @@ def test_killed_workers_cost_at_most_their_task(
                 n_killed += 1
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
-    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(2, **options) as cluster:
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(**options) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors", "tokens"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
@@ -478,6 +651,110 @@ def test_killed_workers_cost_at_most_their_task(
     n_begun = len(log.read_text().splitlines())
     print(f"{n_killed} kills, {n_tasks} tasks, {n_begun} begun")
     assert n_begun <= n_tasks + n_killed
+
+
+SLICE = 80  # documents
+
+
+def stored_vectors(folder: Path) -> list[bytes]:
+    """Return MiniLM's vectors of a collection's documents and queries, all of which are stored."""
+    collection, model = lab.load(folder), lab.encoder("minilm")
+    found = []
+    for role, texts in (("document", list(collection.texts)), ("query", collection.query_texts)):
+        vectors, unstored = model.store(role, collection.card.instruction).read(texts)
+        assert not len(unstored)
+        found.append(vectors.tobytes())
+    return found
+
+
+@needs_dask
+@pytest.mark.faults
+def test_workers_that_are_killed_cost_at_most_their_slices(
+    make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While they encode documents in parts: vectors and runs are those of one process, and no slice is lost twice."""
+    import dask
+    from distributed import LocalCluster
+
+    random, most, n_killed, n_slices = np.random.default_rng(0), 3, 0, 0
+    lengths = random.integers(1, 6, 8 * SLICE)
+    corpus = [
+        {"_id": f"d{number:03d}", "title": "", "text": f"{'a scheme is flat over a field ' * length}{number}"}
+        for number, length in enumerate(lengths)
+    ]
+    queries = [{"_id": "q1", "text": corpus[5]["text"]}, {"_id": "q2", "text": "flat schemes"}]
+    folder = lab.sources.convert(str(make_folder(corpus, queries, "q1\td001\t1\nq2\td002\t1\n")), tmp_path / "parts")
+    needed = {str(folder): ["minilm", "bm25"]}
+    log = tmp_path / "log"
+    log.touch()
+
+    def logged(name: str) -> Any:
+        def work(*given: Any) -> list[str]:
+            from mirblab.app import batch as on_worker
+            from mirblab.encoders import encoding
+            from mirblab.retrieval import dense
+
+            dense.CHUNK_DOCS, encoding.TEXTS = SLICE, SLICE // 4
+            dense.search.__kwdefaults__["doc_block"] = SLICE
+            what = f"{name} {given[3] if name == 'store_vectors' else given[0][0][0]} {os.getpid()}"
+            for state in ("begun", "ended"):
+                if state == "ended":
+                    lines = getattr(on_worker, name)(*given)
+                with open(log, "a") as file:
+                    file.write(f"{state} {what}\n")
+            return lines
+
+        return work
+
+    def states() -> tuple[list[str], list[str]]:
+        lines = [line.partition(" ") for line in log.read_text().splitlines() if "store_vectors" in line]
+        return tuple([what for state, _, what in lines if state == wanted] for wanted in ("begun", "ended"))
+
+    def n_files() -> int:
+        return sum(1 for _ in (paths.cache() / "vectors").rglob("[!.]*.safetensors"))
+
+    def kill_some(stop: threading.Event) -> None:
+        nonlocal n_killed
+        seen: set[str] = set()
+        while not stop.wait(0.05) and n_killed < most:
+            begun, ended = states()
+            for what in [what for what in begun if what not in ended and what not in seen][:1]:
+                seen.add(what)
+                n_stored = n_files()
+                while what not in states()[1] and n_files() == n_stored and not stop.wait(0.02):
+                    pass  # until vectors of some slice are stored, as while a fresh worker imports libraries
+                stop.wait(float(random.uniform(0, 0.3)))
+                if what not in states()[1]:
+                    os.kill(int(what.split()[-1]), signal.SIGKILL)
+                    n_killed += 1
+
+    monkeypatch.setattr(dense, "CHUNK_DOCS", SLICE)
+    monkeypatch.setitem(dense.search.__kwdefaults__, "doc_block", SLICE)
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
+    batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
+    expected = stored_runs(), stored_vectors(folder)
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
+    for name in ("make_runs", "store_vectors"):
+        monkeypatch.setattr(batch, name, logged(name))
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(**options) as cluster:
+        while n_killed < most:
+            for made in ("runs", "vectors"):
+                shutil.rmtree(paths.cache() / made, ignore_errors=True)
+            todo, stop = batch.find_missing(needed), threading.Event()
+            n_slices += sum(len(task.after) for tasks in batch.plan_tasks(todo) for task in tasks)
+            with places.open_place(cluster.scheduler_address) as place:
+                killer = threading.Thread(target=kill_some, args=(stop,))
+                killer.start()
+                try:
+                    batch.make_runs_at(place, todo, lambda _: None)
+                finally:
+                    stop.set()
+                    killer.join()
+            assert (stored_runs(), stored_vectors(folder)) == expected
+    begun, ended = states()
+    print(f"{n_killed} kills, {n_slices} slices, {len(begun)} begun, {len(ended)} ended")
+    assert n_slices >= 8 and n_slices < len(begun) <= n_slices + n_killed
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def main() -> None:
     begun = time.process_time()
     signature, has_words = near_duplicates.minhash_signatures(made, rows * bands, given.seed)
     signed = time.process_time()
-    left, _, n_cut = near_duplicates.candidate_pairs(signature, has_words, rows, None)
+    left, _, n_cut = near_duplicates.candidate_pairs(signature, has_words, rows, None, given.threshold)
     print(f"  signatures {signed - begun:.1f} s CPU; {bands} bands of {rows} {time.process_time() - signed:.1f} s CPU: "
           f"{len(left):,} candidates, {n_cut:,} texts in too large a bucket")  # fmt: skip
     factor = PUBLISHED / len(made)

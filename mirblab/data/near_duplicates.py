@@ -151,7 +151,7 @@ def near_pairs(
         raise MirblabError(f"the threshold of near-duplicates lies above 0 and up to 1, found {threshold}")
     rows, bands = signature_shape(threshold)
     signature, has_words = minhash_signatures(texts, rows * bands, seed)
-    left, right, n_cut = candidate_pairs(signature, has_words, rows, asked)
+    left, right, n_cut = candidate_pairs(signature, has_words, rows, asked, threshold)
     close = _agreement(signature, left, right) >= threshold - _ESTIMATE_SLACK
     left, right = left[close], right[close]
     jaccard = jaccard_similarity(texts, left, right)
@@ -221,10 +221,16 @@ def _empty_signatures(n_texts: int, n_hashes: int) -> np.ndarray:
 
 
 def candidate_pairs(
-    signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None
+    signature: np.ndarray, has_words: np.ndarray, rows: int, asked: np.ndarray | None, threshold: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large buckets."""
+    """Return the pairs (left < right, each once) that agree in a band, and how many texts were in too large buckets.
+
+    Without those whose sketches agree in fewer bits than those of pairs at *threshold* do, less six standard errors: of
+    n texts about n² agree in a band by chance, and all of them would neither fit into memory nor be checked in time.
+    """
     here, packed, cut = np.flatnonzero(has_words), [np.empty(0, np.int64)], np.zeros(len(signature), bool)
+    sketches, n_bits, agreeing = one_bit_sketches(signature), signature.shape[1], (1 + threshold) / 2
+    most_different = n_bits * (1 - agreeing) + 6 * np.sqrt(n_bits * agreeing * (1 - agreeing))
     for first in range(0, signature.shape[1], rows):
         key = np.zeros(len(here), np.uint64)
         for column in range(first, first + rows):
@@ -233,18 +239,38 @@ def candidate_pairs(
         order = np.argsort(key, kind="stable")
         key, texts = key[order], here[order]
         for step in range(1, _LARGEST_BUCKET + 1):
-            same = key[step:] == key[:-step]
-            if not same.any():
+            same = np.flatnonzero(key[step:] == key[:-step])
+            if not len(same):
                 break
-            one, other = texts[:-step][same], texts[step:][same]
+            one, other = texts[same], texts[same + step]
             if asked is not None:
                 wanted = asked[one] | asked[other]
                 one, other = one[wanted], other[wanted]
-            packed.append(one << 32 | other)
             if step == _LARGEST_BUCKET:
                 cut[one] = True
+            is_near = _differing_bits(sketches, one, other) <= most_different
+            packed.append(one[is_near] << 32 | other[is_near])
     pairs = np.unique(np.concatenate(packed))
     return pairs >> 32, pairs & 0xFFFFFFFF, int(cut.sum())
+
+
+def one_bit_sketches(signature: np.ndarray) -> np.ndarray:
+    """Return one bit of each number of the signatures, uint64 (n_texts, n_words).
+
+    Those of two texts agree with the probability (1 + J) / 2, with J their Jaccard similarity: Li and König, "b-Bit
+    Minwise Hashing" (WWW 2010). The lowest bit of a number would be that of a shingle's hash, the same in all columns.
+    """
+    sketches = np.zeros((len(signature), -(-signature.shape[1] // 64)), np.uint64)
+    for column in range(signature.shape[1]):
+        bit = (signature[:, column] * np.uint32(_BASE & 0xFFFFFFFF)) >> np.uint32(31)
+        sketches[:, column // 64] |= bit.astype(np.uint64) << np.uint64(column % 64)
+    return sketches
+
+
+def _differing_bits(sketches: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    blocks = split_range(len(left), _PAIRS_PER_BLOCK)
+    parts = [np.bitwise_count(sketches[left[b]] ^ sketches[right[b]]).sum(axis=1, dtype=np.int64) for b in blocks]
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
 def jaccard_similarity(texts: Sequence[str], left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.processes import compiled
 from mirblab.data.ranking import pack_keys, unpack_keys
-from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment
+from mirblab.formula.storage import COUNT_BITS, COUNT_MASK, Segment, distinct_keys
 from mirblab.formula.tokens import KIND_MASK, KINDS
 
 # Chosen on the 74 topics of ARQMath 2020 and the 20 of NTCIR-12; weights that are learned do no better on held-out
@@ -45,7 +45,13 @@ def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
 
 def rarity(n: int, documents: np.ndarray) -> np.ndarray:
     """Return ln(1 + n / documents) for tokens in so many of *n* formulas, rounded to multiples of 2**-20."""
-    return np.round(np.log1p(n / np.maximum(documents, ABSENT)) * _STEP) / _STEP
+    rare = np.maximum(documents, ABSENT)
+    np.divide(n, rare, out=rare)  # in place: those of all tokens of an index are many
+    np.log1p(rare, out=rare)
+    rare *= _STEP
+    np.round(rare, out=rare)
+    rare /= _STEP
+    return rare
 
 
 def sum_by_kind(segments: Sequence[Segment]) -> np.ndarray:
@@ -64,7 +70,7 @@ def sum_by_kind(segments: Sequence[Segment]) -> np.ndarray:
 def _document_counts(segments: Sequence[Segment]) -> tuple[np.ndarray, np.ndarray]:
     if len(segments) == 1:
         return segments[0].keys, segments[0].sizes()
-    keys = np.unique(np.concatenate([part.keys for part in segments])) if segments else np.empty(0, np.uint64)
+    keys = distinct_keys(segments)
     documents = np.zeros(len(keys), dtype=np.int64)
     for part in segments:
         documents[np.searchsorted(keys, part.keys)] += part.sizes()

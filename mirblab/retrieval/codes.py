@@ -25,15 +25,17 @@ from mirblab.encoders.encoding import Encoder, VectorReader
 from mirblab.retrieval import dense
 
 # Raised by one whenever codes, estimates or the number of candidates change; it is part of what a run is stored under.
-VERSION = 1
-FORMAT = f"mirblab-codes-{VERSION}"
+VERSION = 2
+FORMAT = "mirblab-codes-1"  # of what is stored, which does not depend on the number of candidates
 BITS = (1, 2)
 PART = 1 << 18  # vectors in one file
 SMALL = 10_000  # documents that are searched exactly: in less time than what codes take beside the scan
 CENTRE_FROM = 10_000  # vectors, evenly spaced
-# For the best `depth` of n vectors, first * depth * (n / (100 * depth)) ** growth candidates are read, by bits: what a
-# recall of .99 at depth 100 takes on the vectors that need most of those in benchmarks/code_candidates.py.
-OVERSAMPLING = {1: (10.0, 0.55), 2: (4.0, 0.25)}
+# For the best `depth` of n = 100 * depth * times vectors, first * depth * times ** growth candidates are read, by bits,
+# and from STEEPER times on the last exponent holds: what a recall of .99 at depth 100 takes on the vectors that need
+# most of those in benchmarks/code_candidates.py, and on the ten million of benchmarks/vectors_at_scale.py.
+OVERSAMPLING = {1: (10.0, 0.55, 0.7), 2: (4.0, 0.25, 0.5)}
+STEEPER = 100
 _QUERY_BITS, _LEVELS = 4, 15
 _WORDS = 2  # of 64 bits: a row of a code is a multiple of this
 _STRIP = 512  # vectors whose codes and sums stay in the nearest cache
@@ -52,11 +54,12 @@ def n_candidates(n_docs: int, dimensions: int, depth: int, bits: int) -> int:
 
     They grow with the number of vectors, and where there are fewer dimensions than the 384 of those measured.
 
-    >>> n_candidates(10_000_000, 384, 100, 2), n_candidates(10_000_000, 384, 100, 1), n_candidates(500, 384, 100, 2)
-    (2250, 44669, 400)
+    >>> n_candidates(20_000_000, 384, 100, 2), n_candidates(1_000_000, 384, 100, 2), n_candidates(500, 384, 100, 2)
+    (5657, 1265, 400)
     """
-    first, growth = OVERSAMPLING[bits]
-    share = first * max(1.0, 384 / dimensions) * max(1.0, n_docs / (100 * depth)) ** growth
+    first, growth, later = OVERSAMPLING[bits]
+    times = max(1.0, n_docs / (100 * depth))
+    share = first * max(1.0, 384 / dimensions) * min(times, STEEPER) ** growth * max(1.0, times / STEEPER) ** later
     return min(n_docs, int(np.ceil(share * depth)))
 
 

@@ -111,6 +111,29 @@ def test_texts_that_all_resemble_each_other_are_counted_as_cut() -> None:
     assert len(found.left) <= 200 * near_duplicates._LARGEST_BUCKET and found.n_cut > 100
 
 
+def test_pairs_that_agree_in_a_band_by_chance_are_dropped_at_once() -> None:
+    """Of n texts they are about n²: kept, those of ten million texts would not fit into memory."""
+    draw = np.random.default_rng(0)
+    texts = [
+        " ".join([f"w{n}" for n in range(30)] + [f"v{n}" for n in draw.integers(0, 10**9, 40)]) for _ in range(400)
+    ]
+    signature, has_words = near_duplicates.minhash_signatures([*texts, texts[7] + " end"], 126)
+    every, kept = (near_duplicates.candidate_pairs(signature, has_words, 6, None, least) for least in (0.01, 0.8))
+    assert len(every[0]) > 100 and len(kept[0]) < 10
+    assert (7, 400) in zip(kept[0].tolist(), kept[1].tolist(), strict=True)
+
+
+def test_sketches_agree_as_often_as_the_similarity_says() -> None:
+    """Half of the numbers that differ have the same bit, in each column anew, also where a text has one shingle."""
+    texts = [*random_texts(120, 2), *(f"one shingle {n}" for n in range(30))]
+    wanted = brute(texts, 0.05) | {(i, j): 0.0 for j in range(120, 150) for i in range(120, j)}
+    left, right = np.array(list(wanted)).T
+    sketches = near_duplicates.one_bit_sketches(near_duplicates.minhash_signatures(texts, 512, seed=3)[0])
+    share = 1 - np.bitwise_count(sketches[left] ^ sketches[right]).sum(axis=1) / 512
+    error = share - (1 + np.array(list(wanted.values()))) / 2
+    assert abs(error.mean()) < 0.01 and error.std() < 0.03
+
+
 def test_a_threshold_outside_is_refused() -> None:
     """Percent given for a share is the likely mistake."""
     with pytest.raises(MirblabError, match="up to 1, found 80"):

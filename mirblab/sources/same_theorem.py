@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -59,16 +59,28 @@ def _read_cards(folder: Path) -> Iterator[tuple[str, Statement]]:
     return ((card["id"], Statement("", card["statement"].strip())) for card in mini.read_cards())
 
 
-def _read_corpus(folder: Path) -> Iterator[tuple[str, Statement]]:
-    """Yield the documents of a collection; the description of a formal statement, where there is one, is its title."""
-    for row in beir.read_rows(folder, "corpus"):
+def _read_rows(folder: Path, stem: str) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Yield id, row and metadata of each row of a collection's corpus or queries; MirblabError for a wrong id."""
+    for row in beir.read_rows(folder, stem):
         try:
             name = read_id(row, "_id")
         except MirblabError as error:
-            raise MirblabError(f"{folder}: a document of the corpus has {error}") from error
+            raise MirblabError(f"{folder}: a row of {stem} has {error}") from error
         about = row.get("metadata")
-        comment = clean_comment(str(about.get("description") or "")) if isinstance(about, dict) else ""
+        yield name, row, about if isinstance(about, dict) else {}
+
+
+def _read_corpus(folder: Path) -> Iterator[tuple[str, Statement]]:
+    """Yield the documents of a collection; the description of a formal statement, where there is one, is its title."""
+    for name, row, about in _read_rows(folder, "corpus"):
+        comment = clean_comment(str(about.get("description") or ""))
         yield name, Statement(comment or str(row.get("title") or ""), str(row.get("text") or ""))
+
+
+def _read_blueprints(folder: Path) -> Iterator[tuple[str, Statement]]:
+    """Yield the statements in LaTeX of blueprints, which are the queries of their collection, with their titles."""
+    for name, row, about in _read_rows(folder, "queries"):
+        yield name, Statement(str(about.get("title") or ""), str(row.get("text") or ""))
 
 
 def _read_views(folder: Path) -> Iterator[tuple[str, Statement]]:
@@ -79,6 +91,7 @@ def _read_views(folder: Path) -> Iterator[tuple[str, Statement]]:
 
 
 LIBRARIES = {
+    "blueprints": Library(("blueprints",), _read_blueprints, "Apache-2.0"),
     "cards": Library((), _read_cards, "CC0-1.0"),
     "mathcomp": Library(("rocq-premise", "mathcomp-premise"), _read_corpus, "CECILL-B"),
     "mathlib": Library((lean_views.NAME,), _read_views, lean_views.LICENCE),

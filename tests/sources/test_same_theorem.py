@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from pathlib import Path
@@ -37,9 +38,15 @@ def write_libraries(root: Path, lacking: str = "", without: str = "") -> Path:
             packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
             (folder / "views.jsonl.gz").write_bytes(packed)
         else:
-            about = {"description": f"On {name}. (Contributed by NM, 5-Aug-1993.)"} if name == "setmm" else {}
-            lines = [{"_id": i, "title": "", "text": f"text of {i}", "metadata": about} for i in ids]
-            (folder / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            abouts = {
+                "setmm": {"description": "On setmm. (Contributed by NM, 5-Aug-1993.)"},
+                "blueprints": {"title": "On it"},
+            }
+            lines = [{"_id": i, "title": "", "text": f"text of {i}", "metadata": abouts.get(name, {})} for i in ids]
+            statements = "".join(json.dumps(line) + "\n" for line in lines)
+            lean = json.dumps({"_id": "a.def", "title": "", "text": "a declaration in Lean"}) + "\n"
+            (folder / "corpus.jsonl").write_text(lean if name == "blueprints" else statements)
+            (folder / "queries.jsonl").write_text(statements)
     return root
 
 
@@ -90,6 +97,16 @@ def test_texts_are_those_of_the_libraries(tmp_path: Path):
     assert statement == next(one["statement"] for one in mini.read_cards() if one["id"] == name).strip()
 
 
+def test_statements_of_blueprints_are_those_in_latex(tmp_path: Path):
+    """Which are the queries of the collection, with their titles; its documents, declarations in Lean, are left out."""
+    folders = {f.name: f for f in same_theorem.build(write_libraries(tmp_path / "here"), tmp_path / "out")}
+    documents = rows(folders["same-theorem-cards-blueprints"] / "corpus.jsonl")
+    assert "a.def" not in documents
+    assert {(row["title"], row["text"]) for row in documents.values()} == {("On it", f"text of {i}") for i in documents}
+    queries = texts(folders["same-theorem-blueprints-mathlib"], "queries")
+    assert queries and all(text == f"On it. text of {name}" for name, text in queries.items())
+
+
 def test_the_judged_statements_can_be_a_corpus_of_their_own(tmp_path: Path):
     """Then every document is judged for some query, and no judgement is lost."""
     root = write_libraries(tmp_path / "here")
@@ -122,6 +139,16 @@ def test_a_library_that_is_missing_is_named(tmp_path: Path):
     with pytest.raises(MirblabError, match=r"none of the libraries .*setmm \(metamath-premise or setmm\).*build them"):
         same_theorem.build(tmp_path / "empty", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_grades_agree_with_the_names_that_blueprints_give(shared: Path):
+    """A statement of a blueprint may name its theorem in Mathlib, and the judgements were made without these names."""
+    with (shared / "data" / "blueprints" / "qrels" / "test.tsv").open(encoding="utf-8") as file:
+        named = {(row["query-id"], row["corpus-id"].split(":", 1)[1]) for row in csv.DictReader(file, delimiter="\t")}
+    pairs = JUDGED[(JUDGED.queries == "blueprints") & (JUDGED.documents == "mathlib")]
+    known = pairs[[pair in named for pair in zip(pairs.query_id, pairs.doc_id, strict=True)]]
+    assert len(known) >= 10
+    assert (known[["first", "second"]].min(axis=1) >= 1).all()
 
 
 def test_the_shared_libraries_have_every_judged_statement(shared: Path, tmp_path: Path):

@@ -7,8 +7,8 @@
 Formulas: those of the collection, then those of FILE (id TAB LaTeX per line, `.gz` by suffix; by default
 formulas.tsv.gz in the folder `data` of MIRBLAB_SHARED), without repetitions. Queries: the topics of the split, one by
 one on one thread, LaTeX to ranking, after one round to warm up; three rounds, median and 95th percentile over all.
-Exactness: the results of some queries are compared with a sort of every formula's score. Memory is the peak of this
-process and of the largest of those that it starts.
+Exactness: the results of some queries are compared with a sort of every formula's score. Memory is what this
+process, and those that it starts, held at most beside pages of files.
 
 The plan for all of ARQMath: an instance is a pointer to its formula, and half of the instances repeat one; segments of
 SHARD formulas are shards that any number of processes search side by side, with document counts of all of them, so that
@@ -26,6 +26,7 @@ import random
 import re
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,15 +76,34 @@ def variants(items: list[tuple[str, str]], n: int, seed: int = 0) -> Iterator[tu
         yield (name, latex) if number < len(items) else (f"v{number}", parts.sub(other, latex))
 
 
-def peak() -> str:
-    """Return the most memory that this process and the largest of its children have held, in GB."""
+@contextmanager
+def watched_memory() -> Iterator[list[float]]:
+    """Yield the most memory, in GB, that this process and all that it has started held until then, seen every 0.2 s.
+
+    Pages of files do not count, since the system drops them when it needs room. Zeros where there is no /proc.
+    """
+    most, ended = [0.0, 0.0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.2):
+            started = [pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()]
+            held = own_memory("self"), sum(map(own_memory, started))
+            most[:] = map(max, most, held)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    if Path("/proc/self/smaps_rollup").is_file():
+        thread.start()
+    yield most
+    ended.set()
+
+
+def own_memory(process: str) -> float:
+    """Return what a process holds that is no page of a file, shared pages in parts, in GB; 0 when it has ended."""
     try:
-        import resource
-    except ImportError:
-        return "unknown"
-    unit = 1e9 if platform.system() == "Darwin" else 1e6
-    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return f"{own / unit:.2f} + {child / unit:.2f}"
+        lines = Path("/proc", process, "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss_Anon")) / 1e6
 
 
 def cpu_time() -> float:
@@ -172,15 +192,17 @@ def silence() -> Iterator[None]:
 def measured(items: Iterator[tuple[str, str]], total: int, queries: list[str], depth: int) -> None:
     """Build an index in a temporary folder, and print all about it."""
     with tempfile.TemporaryDirectory() as folder:
-        start, cpu = time.perf_counter(), cpu_time()
-        index = Index.build(items, Path(folder) / "index", total or None)
+        before, start, cpu = own_memory("self"), time.perf_counter(), cpu_time()
+        with watched_memory() as held:
+            index = Index.build(items, Path(folder) / "index", total or None)
         spent, used = time.perf_counter() - start, cpu_time() - cpu
         postings = sum(len(part.postings) for part in index.state.segments)
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6
         print(
             f"{len(index):,} formulas, {postings / len(index):.0f} postings each, {len(index.state.segments)} segments"
         )
-        print(f"built in {spent:.1f} s (CPU {used:.1f}), peak {peak()} GB, {size:,.0f} MB on disk", flush=True)
+        print(f"built in {spent:.1f} s (CPU {used:.1f}), {size:,.0f} MB on disk", flush=True)
+        print(f"own memory {held[0]:.2f} GB, of started processes {held[1]:.2f}; the formulas alone {before:.2f}")
         start = time.perf_counter()
         index = Index.open(Path(folder) / "index")
         print(f"opened and checked in {time.perf_counter() - start:.2f} s")

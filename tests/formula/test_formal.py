@@ -13,7 +13,7 @@ import mirblab as lab
 from mirblab.data.collection import load_folder
 from mirblab.formula import index
 from mirblab.formula.formal.metamath import read_metamath
-from mirblab.formula.formal.statements import READ, read_source, statement_sources
+from mirblab.formula.formal.statements import READ, FormulaSource, name_parts, read_source, statement_sources
 from mirblab.formula.index import Index
 from mirblab.formula.metamath.database import read_logic
 from mirblab.formula.metamath.terms import Grammar, Term
@@ -74,6 +74,9 @@ def test_metamath_is_read_as_its_own_grammar_reads_it() -> None:
         ("Lean", "-x ^ 2", "-(x ^ 2)"),
         ("Lean", "∑ i ∈ s, f i + 1 = 2", "(∑ i ∈ s, f i + 1) = 2"), ("Lean", "f (g x) y", "h (k z) w"),
         ("Lean", "theorem t (h : 0 < x) : P x", "theorem t : ∀ (h : 0 < x), P x"), ("Lean", "↑x = (y)", "x = y"),
+        ("Lean", "structure S (M N : Type*) [Group M] [Ring N]", "∀ (M N : Type*) [Group M] [Ring N],"),
+        ("Lean", "class C (elt : Type*) extends Group elt, Ring elt", "∀ (A : Type*) extends Group A, Ring A,"),
+        ("Lean", "abbrev A (left : Type*) := List left", "∀ (X : Type*), List X"),
         ("Rocq", "m n : m + n = n + m", "p q : p + q = q + p"),
         ("Rocq", "x : x \\in A -> P x", "y : (y \\in A) -> P y"),
         ("Rocq", "n : (n %| m)%N = true", "n : (n %| m) = true"),
@@ -117,7 +120,15 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
         ("Lean", "{x : ℝ | 0 < x}", "[O!conditional-set,0[V!x],1[O!lt,0[N!0],1[V!x]]]"),
         ("Lean", "if p then a else b", "[if,0[V!p],1[V!a],2[V!b]]"),
         ("Lean", "M →ₗ[R] N", "[→ₗ,0[V!M],1[V!N],2[M!D-&lsqb;&rsqb;,0[V!R]]]"),
-        ("Rocq", "#|A| = 2", "[U!eq,0[#,0[V!A]],1[N!2]]"),
+        ("Lean", "f ‖x‖ = g ⌊x⌋", "[U!eq,0[V!f,0[O!norm,0[V!x]]],1[V!g,0[F!floor,0[V!x]]]]"),
+        ("Rocq", "#|A| = 2", "[U!eq,0[#,0[V!A]],1[N!2]]"), ("Rocq", "f #|A|", "[V!f,0[#,0[V!A]]]"),
+        ("Rocq", "(h : #|A| = m) : m = k", "[O!forall,0[U!eq,0[#,0[V!A]],1[V!m]],1[U!eq,0[V!m],1[V!k]]]"),
+        ("Rocq", "`|x - y| <= `|x|", "[O!leq,0[F!abs,0[O!minus,0[V!x],1[V!y]]],1[F!abs,0[V!x]]]"),
+        ("Rocq", "x `|` y", "[`|`,0[V!x],1[V!y]]"),
+        ("Rocq", "root p x.[i] = p.[x]", "[U!eq,0[root,0[V!p],1[.&lsqb;,0[V!x],1[V!i]]],1[.&lsqb;,0[V!p],1[V!x]]]"),
+        ("Rocq", "(f : g `]a, b[) : x \\in `[a, +oo[",
+         "[O!forall,0[V!g,0[M!D-`&rsqb;&lsqb;,0[V!a],1[V!b]]],1[O!in,0[V!x],1[M!D-`&lsqb;&lsqb;,0[V!a],1[+oo]]]]"),
+        ("Rocq", "x \\in `]-oo, b] -> P", "[F!→,0[O!in,0[V!x],1[M!D-`&rsqb;&lsqb;,0[-oo],1[V!b]]],1[V!P]]"),
         ("Rocq", r"\sum_(i < n) F i = 0", "[U!eq,0[O!sum,0[O!lt,0[V!i],1[V!n]],1[V!F,0[V!i]]],1[N!0]]"),
         ("HOL", "?x. f x = &0", "[O!exists,0[U!eq,0[V!f,0[V!x]],1[N!0]]]"),
         ("Metamath", "|- A e. B & |- ph => |- F : A --> B",
@@ -199,16 +210,33 @@ def test_statements_find_prose(make_collection: Callable[..., Path]) -> None:
     assert run.doc_id.tolist() == ["d1", "d2"]
 
 
-def test_a_title_is_no_part_of_the_statement(make_folder: Callable[..., Path]) -> None:
-    """It is the name of a declaration."""
+def test_of_a_title_only_the_parts_are_read(make_folder: Callable[..., Path]) -> None:
+    """It is the name of a declaration, so it is no part of what that states, but says what that is about."""
     documents = [
-        {"_id": "a", "title": "addnC", "text": "commutative addn"},
+        {"_id": "a", "title": "mem_prodC", "text": "x y : x = y"},
         {"_id": "b", "title": "b", "text": "ring R"},
     ]
-    folder = make_folder(documents, [{"_id": "q", "text": "commutative addn"}, {"_id": "r", "text": "addnC"}],
+    folder = make_folder(documents, [{"_id": "q", "text": "x y : x = y"}, {"_id": "r", "text": "prodM 1"}],
                          "q\ta\t1\nr\ta\t1\n", card='name = "tiny"\nlanguage = "Rocq"\n')  # fmt: skip
-    run = lab.system("structure").search(load_folder(folder), depth=5)
-    assert run[["query_id", "doc_id"]].to_numpy().tolist() == [["q", "a"]]
+    collection = load_folder(folder)
+    run = lab.system("structure").search(collection, depth=5)
+    assert run[["query_id", "doc_id"]].to_numpy().tolist() == [["q", "a"], ["r", "a"]]
+    source = FormulaSource.of(collection)
+    assert source.documents(collection).formulas == ["x y : x = y", "ring R"]
+    assert source.documents(collection, named=True).formulas == ["x y : x = y", "\0mem prod", "ring R", "\0ring"]
+    assert source.query("prodM 1") == ["prodM 1"] and source.query("prodM 1", named=True) == ["prodM 1", "\0prod"]
+
+
+def test_names_are_read_by_their_parts(make_collection: Callable[..., Path]) -> None:
+    """In code, too, but not in Metamath, whose names have no words, and not in formulas in LaTeX."""
+    assert name_parts("theorem Nat.dvd_mulLeft x1 : f (isOpen') Nat") == ["\0nat dvd mul left is open"]
+    assert name_parts("x + y = 2") == [] and read_source("\0sum comm", "Lean").labels == ["?names", "T!sum", "T!comm"]
+    prose = load_folder(make_collection(STATEMENTS["Lean"], ("With $\\sin x$ see `Set.inter_self`.", "None."), ""))
+    assert FormulaSource.of(prose).query(prose.query_texts[0], named=True) == [
+        "$\\sin x$", "Set.inter_self", "\0set inter self"]  # fmt: skip
+    assert FormulaSource.of(prose).query("None.", named=True) == []
+    sets = load_folder(make_collection(STATEMENTS["Metamath"], ("|- ( Top + A ) = A",), "Metamath"))
+    assert FormulaSource.of(sets).query("|- ( Top + A ) = A", named=True) == ["|- ( Top + A ) = A"]
 
 
 def test_a_stored_index_of_statements_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:

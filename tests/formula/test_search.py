@@ -127,6 +127,15 @@ def test_bags_do_not_see_segments():
     assert len(parts.state.segments) == 2 and one[1].tolist() == [0] * 5
 
 
+def test_the_power_of_rarity_leaves_the_rarest_tokens_as_they_are():
+    """A query of one number has two tokens, which are here in one of three texts or in two of them."""
+    owned = in_text.collect_formulas(["$1$", "$1$ again", "$3$"], bare=False)
+    index = Index.build(zip("ab", owned.formulas, strict=True))
+    once, twice = (list(formula_search.score_texts(index, owned, [["1"], ["3"]], power=power)) for power in (1.0, 2.0))
+    assert twice[1][2] == pytest.approx(once[1][2], 1e-5) and once[1][2] > 0
+    assert twice[0][0] / once[0][0] == pytest.approx(np.log1p(3 / 2) / np.log1p(3), 1e-5)
+
+
 def test_several_formulas_of_a_formula_query_count_by_their_lengths(make_folder: Callable):
     """Where texts are formulas: who has the long one is before who has the short one, and who has both scores 1."""
     long, short = "\\sum_{n=1}^{m} a_n + b = c^2", "k"

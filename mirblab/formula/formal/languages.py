@@ -60,6 +60,8 @@ class Language:
         common = self.spelled.get(sign, sign)
         if common in _BY_SIGN:
             return _BY_SIGN[common]
+        if sign in self.fences:
+            return -1
         if sign in self.words:
             return RELATED
         first = sign[0]
@@ -102,7 +104,8 @@ LEAN = Language(
 ROCQ = Language(
     name="Rocq",
     token=re.compile(
-        r"\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
+        r"`\|(?:`(?!\|))?|`[\[\]]|\.\[|[+-]oo\b"
+        r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
         r"|%:~?\w+|%(?:[A-Z]\w*|g|type|coq_\w+)\b|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
         r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+|\S"
     ),
@@ -142,7 +145,7 @@ ROCQ = Language(
     prefixes={"~": NOT, "~~": NOT, "-": SCALED, "!": SCALED}
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
     postfixes=frozenset("^-1 ^* ^T".split()),
-    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]"},
+    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", "`|": "|", "`[": "[", "`]": "[", ".[": "]"},
     binders={"forall": DEFINED, "exists": DEFINED, "exists2": DEFINED, "fun": DEFINED}
     | dict.fromkeys(
         r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"

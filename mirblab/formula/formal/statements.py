@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from mirblab.data.collection import Collection
 from mirblab.formula.formal.metamath import read_metamath
@@ -16,6 +17,11 @@ from mirblab.formula.tree import OPERANDS, Tree
 METAMATH = "Metamath"
 READ = (*LANGUAGES, METAMATH)  # the languages whose statements have operator trees
 _CODE = re.compile(r"`([^`\n]+)`")
+_NAME = re.compile(r"[^\W\d][\w']+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+# Words of the languages, which say nothing of what a statement is about.
+_RESERVED = frozenset("Prop Sort Type abbrev class def exists forall fun in instance lemma structure theorem".split())
+_PARTS_FOLLOW = "\0"  # stands before parts of names, and in no text
 
 
 def statement_sources(text: str, language: str, is_statement: bool) -> list[str]:
@@ -31,19 +37,42 @@ def statement_sources(text: str, language: str, is_statement: bool) -> list[str]
     return [f"${latex}$" for latex, _, _ in marked_formulas(text)] + _CODE.findall(text)
 
 
+def name_parts(text: str) -> list[str]:
+    r"""Return as one source the parts of the names in a statement or of its own name; none where there are no names.
+
+    Libraries make names of the words for what a statement says. Each name counts once; its parts are in lower case and
+    have two letters at least. `read_source` makes leaves of them.
+
+    >>> name_parts("theorem Finset.sum_comm : f x = mulrC")
+    ['\x00finset sum comm mulr']
+    """
+    names = [name for name in dict.fromkeys(_NAME.findall(text)) if name not in _RESERVED]
+    parts = " ".join(filter(None, map(_parts, names)))
+    return [_PARTS_FOLLOW + parts] if parts else []
+
+
+@lru_cache(maxsize=1 << 16)
+def _parts(name: str) -> str:
+    return " ".join(part.lower() for part in _PART.findall(name) if len(part) > 1)
+
+
 def read_source(source: str, language: str) -> Tree:
-    """Return the operator tree of what `statement_sources` returns; it never fails.
+    """Return the operator tree of what `statement_sources` or `name_parts` returns; it never fails.
 
     A statement that is nested too deeply for recursion, as none in a library is, is read as a row of its words.
     """
+    if source[:1] == _PARTS_FOLLOW:
+        return _row("?names", [f"T!{part}" for part in source[1:].split()])  # a wildcard, so that it has no token
     if source[:1] == "$" == source[-1:]:
         return operator_tree(parse_latex(source[1:-1]))
     try:
         return read_metamath(source) if language == METAMATH else read_term(source, language)
     except RecursionError:
-        words = source.split()
-        labels = ["W!", *(f"V!{word}" if len(word) == 1 and word.isalpha() else word for word in words)]
-        return Tree(labels, [-1] + [0] * len(words), "-" + OPERANDS[-1] * len(words))
+        return _row("W!", [f"V!{word}" if len(word) == 1 and word.isalpha() else word for word in source.split()])
+
+
+def _row(root: str, labels: list[str]) -> Tree:
+    return Tree([root, *labels], [-1] + [0] * len(labels), "-" + OPERANDS[0] * len(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +93,31 @@ class FormulaSource:
         language = of_documents.language or of_queries.language
         return cls(of_documents, of_queries, language if language in READ else "")
 
-    def documents(self, collection: Collection) -> TextFormulas:
-        """Return what each document has; the title of a statement, which is its name, is no part of it."""
+    def documents(self, collection: Collection, *, named: bool = False) -> TextFormulas:
+        """Return what each document has; the title of a statement, which is its name, is no part of it.
+
+        *named*: of statements and code also the parts of their names, the title among them (not in Metamath).
+        """
         if not self.language:
             return self.of_documents.owned(collection.texts)
         is_statement, texts = bool(self.of_documents.language), collection.texts
+        titles = [""] * len(texts)
         if is_statement:
-            bodies = collection.corpus.text.astype(str).tolist()
+            bodies, titles = (collection.corpus[column].astype(str).tolist() for column in ("text", "title"))
             texts = [body if body.strip() else text for body, text in zip(bodies, texts, strict=True)]
-        return number_formulas(statement_sources(text, self.language, is_statement) for text in texts)
+        return number_formulas(map(partial(self._read, is_statement=is_statement, named=named), texts, titles))
 
-    def query(self, text: str) -> list[str]:
-        """Return what a query asks for: its formulas in LaTeX, or what it states or quotes."""
+    def query(self, text: str, *, named: bool = False) -> list[str]:
+        """Return what a query asks for: its formulas in LaTeX, or what it states or quotes; *named* as of documents."""
         if not self.language:
             return self.of_queries.formulas(text)
-        return statement_sources(text, self.language, bool(self.of_queries.language))
+        return self._read(text, "", is_statement=bool(self.of_queries.language), named=named)
+
+    def _read(self, text: str, title: str, *, is_statement: bool, named: bool) -> list[str]:
+        found = statement_sources(text, self.language, is_statement)
+        if named and self.language != METAMATH:
+            found += name_parts(" ".join([title, *(source for source in found if source[:1] != "$")]))
+        return found
 
     def tree(self, formula: str) -> str | Tree:
         """Return a formula as it is indexed: LaTeX as it is, what is stated or quoted as an operator tree."""

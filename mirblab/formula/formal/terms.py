@@ -16,6 +16,7 @@ _LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
 _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
 _QUANTIFIER = "O!forall"
 _OPENERS = "([{⦃"
+_BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}
 
 
 def read_term(text: str, language: str) -> Tree:
@@ -33,7 +34,8 @@ def read_term(text: str, language: str) -> Tree:
     known = LANGUAGES[language]
     text = _declared(text) if language == LEAN.name and "⊢" in text else text
     head = known.head.match(text) if known.head else None
-    return _Reading(known, text[head.end() if head else 0 :]).whole()
+    is_declaration = known is LEAN and head is not None
+    return _Reading(known, text[head.end() if head else 0 :], is_declaration).whole()
 
 
 def _declared(text: str) -> str:
@@ -45,10 +47,13 @@ def _declared(text: str) -> str:
 
 
 class _Reading:
-    """One statement: its tokens, the place in them, the names that it binds, and the operations so far."""
+    """One statement: its tokens, the place in them, the names that it binds, and the operations so far.
 
-    def __init__(self, language: Language, text: str) -> None:
-        self.language = language
+    *is_declaration*: what stands first are the binders of a declaration, which may have no type.
+    """
+
+    def __init__(self, language: Language, text: str, is_declaration: bool) -> None:
+        self.language, self.is_declaration = language, is_declaration
         found = list(language.token.finditer(_PROGRAM.sub("", text)))
         self.tokens = [match[0].split(" ")[0] for match in found]
         self.is_glued = [one.end() == other.start() for one, other in pairwise(found)]  # no blank behind the token
@@ -60,7 +65,7 @@ class _Reading:
     def whole(self) -> Tree:
         parts: list[int] = []
         if self.has_header():
-            parts = self.names({":"})
+            parts = self.names({":", ":="})
         while self.at < len(self.tokens):
             before = self.at
             if self.tokens[self.at] in (",", "⊢", ";"):
@@ -79,17 +84,19 @@ class _Reading:
 
     def has_header(self) -> bool:
         """Return whether the statement begins with names and groups before a colon, as a declaration does."""
-        depth = 0
+        closers: list[str] = []
         for token in self.tokens:
-            if token in self.language.fences and token != "|" and token != "‖":
-                depth += 1
-            elif depth and token in ")]}⟩⦄⟧":
-                depth -= 1
-            elif not depth and token == ":":
+            if closers and (token == closers[-1] or token in ")]}⟩⦄⟧"):
+                closers.pop()
+            elif token in self.language.fences and token != "|" and token != "‖":
+                closers.append(self.language.fences[token])
+            elif closers:
+                continue
+            elif token == ":" or self.is_declaration and token in (":=", "extends"):
                 return True
-            elif not depth and (token in self.language.binders or not (token[0].isalpha() or token[0] == "_")):
+            elif token in self.language.binders or not (token[0].isalpha() or token[0] == "_"):
                 return False
-        return False
+        return self.is_declaration
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -105,6 +112,9 @@ class _Reading:
                 break
             if token[0] == "%" and token[1:2].isalpha():  # a scope of Rocq
                 self.at += 1
+                continue
+            if token == ".[" and pieces:  # p.[x] of Rocq
+                pieces[-1] = grown.add(token, [pieces[-1], self.operand()])
                 continue
             if (
                 pieces
@@ -229,8 +239,8 @@ class _Reading:
             operands = self.names(set(language.ends))
         body = self.line(max(language.binders[token] - 1, 0))
         operands = [operand for operand in operands if operand >= 0]
-        if label == _QUANTIFIER:
-            return self.forall([*operands, body])
+        if label == _QUANTIFIER:  # nothing follows the binders of a structure, whose fields are left out
+            return self.forall(operands if operands and self.grown.labels[body] == "W!" else [*operands, body])
         return self.grown.add(label, [*operands, body])
 
     def names(self, ends: set[str]) -> list[int]:
@@ -291,15 +301,14 @@ class _Reading:
                 elements.append(self.line(0))
             token = self.peek()
             if token == closer or token in ")]}⟩⟧⦄⌋⌉⟫":
-                self.at += token == closer
+                self.at += token == closer or closer == "[" and token == "]"  # an interval: `]a, b[ or `]a, b]
                 break
             self.at += 1 if token in (",", ";") or self.at == before or token in self.language.ends else 0
         self.closers.pop()
-        if opener == "(" and len(elements) == 1:
+        if opener in ("(", ".[") and len(elements) == 1:
             return elements[0]
         if opener == "{" and len(elements) == 1 and self.grown.labels[elements[0]] == "O!conditional-set":
             return elements[0]
         names = {"{": "M!S-", "(": "M!V-"}
         label = f"{names[opener]}{len(elements)}" if opener in names else f"M!D-{opener}{closer}"
-        label = {"|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}.get(opener, label)
-        return self.grown.add(label, elements)
+        return self.grown.add(_BRACKETS.get(opener, label), elements)

@@ -55,10 +55,14 @@ class IndexedFormulas:
         return cls._indexed(source, source.documents(collection, named=True), longest)
 
     @classmethod
-    def of_texts(cls, collection: Collection, texts: Iterable[str]) -> IndexedFormulas:
-        """Return the formulas of *texts*, which are both documents and queries, read as queries of a *collection*."""
+    def of_texts(cls, collection: Collection, texts: Iterable[str], n_queries: int) -> IndexedFormulas:
+        """Return the formulas of *texts*, which are searched for and found.
+
+        The first *n_queries* are read as queries of a *collection* are, the others as its documents.
+        """
         source = FormulaSource.of(collection)
-        return cls._indexed(source, number_formulas(source.query(text, named=True) for text in texts), 0)
+        found = (source.query(text, named=True, is_document=row >= n_queries) for row, text in enumerate(texts))
+        return cls._indexed(source, number_formulas(found), 0)
 
     @classmethod
     def _indexed(cls, source: FormulaSource, documents: TextFormulas, longest: int) -> IndexedFormulas:
@@ -80,9 +84,14 @@ class IndexedFormulas:
         *,
         weights: Mapping[str, float] | None = None,
         b: float = DEFAULT_B,
+        n_queries: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`."""
-        queries = [self.source.query(text, named=True) for text in texts]
+        """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`.
+
+        The first *n_queries* texts (None: all) are read as queries, the others as documents.
+        """
+        n_queries = len(texts) if n_queries is None else n_queries
+        queries = [self.source.query(text, named=True, is_document=row >= n_queries) for row, text in enumerate(texts)]
         if self.source.language:
             trees, used = [[self.source.tree(part) for part in query] for query in queries], self.weights(weights)
             scores = score_texts(self.index, self.documents, trees, used, power=FORMAL_POWER, length=FORMAL_LENGTH)

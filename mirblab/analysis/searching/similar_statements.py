@@ -294,8 +294,15 @@ class Statements:
         return bm25.IndexedCollection.of(self.as_collection(list(self.texts)), **options)
 
     def by_structure(self) -> structure.IndexedFormulas:
-        """Return the index of the statements' formulas, which are in memory."""
-        return structure.IndexedFormulas.of_texts(self.examples(), self.texts)
+        """Return the index of the statements' formulas, which are in memory; those of each side are read alike.
+
+        The left side may be prose and the right one in a formal language, or the other way round.
+        """
+        n, step = len(self.ids), max(1, len(self.ids) // _LOOKED_AT)
+        n_left, n_before = (n, 0) if self.n_left is None else (self.n_left, self.n_left)
+        left = self.as_collection(texts_at(self.texts, np.arange(0, n_left, step)))
+        right = self.as_collection(texts_at(self.texts, np.arange(n_before, n, step)))
+        return structure.IndexedFormulas.of_texts(replace(right, queries=left.queries), self.texts, n_left)
 
     @property
     def _content(self) -> str:
@@ -441,9 +448,10 @@ def _by_terms(statements: Statements, by: System, neighbours: int) -> Hits:
     """Yield for some statements at a time their nearest ones, with the share of what each scores for itself."""
     kind, options, candidates = by.settings["kind"], search_options(by.settings), statements.candidates()
     engine = statements.by_words(options) if kind == "bm25" else statements.by_structure()
-    weighing = options if kind == "structure" else {}
+    n_left = len(statements.ids) if statements.n_left is None else statements.n_left
     for block in statements.blocks(kind):
         texts = texts_at(statements.texts, block)
+        weighing = options | {"n_queries": int((block < n_left).sum())} if kind == "structure" else {}
         rows, positions, scores = engine.search(texts, neighbours, candidates.select(block), **weighing)
         if isinstance(engine, bm25.StoredCollection):
             own = engine.scores(texts, block).astype(np.float64)

@@ -107,11 +107,15 @@ class FormulaSource:
             texts = [body if body.strip() else text for body, text in zip(bodies, texts, strict=True)]
         return number_formulas(map(partial(self._read, is_statement=is_statement, named=named), texts, titles))
 
-    def query(self, text: str, *, named: bool = False) -> list[str]:
-        """Return what a query asks for: its formulas in LaTeX, or what it states or quotes; *named* as of documents."""
+    def query(self, text: str, *, named: bool = False, is_document: bool = False) -> list[str]:
+        """Return what a query asks for: its formulas in LaTeX, or what it states or quotes; *named* as of documents.
+
+        *is_document*: it is written as the documents are.
+        """
+        reader = self.of_documents if is_document else self.of_queries
         if not self.language:
-            return self.of_queries.formulas(text)
-        return self._read(text, "", is_statement=bool(self.of_queries.language), named=named)
+            return reader.formulas(text)
+        return self._read(text, "", is_statement=bool(reader.language), named=named)
 
     def _read(self, text: str, title: str, *, is_statement: bool, named: bool) -> list[str]:
         found = statement_sources(text, self.language, is_statement)

@@ -34,7 +34,7 @@ CENTRE_FROM = 10_000  # vectors, evenly spaced
 # For the best `depth` of n = 100 * depth * times vectors, first * depth * times ** growth candidates are read, by bits,
 # and from STEEPER times on the last exponent holds: what a recall of .99 at depth 100 takes on the vectors that need
 # most of those in benchmarks/code_candidates.py, and on the ten million of benchmarks/vectors_at_scale.py.
-OVERSAMPLING = {1: (10.0, 0.55, 0.7), 2: (4.0, 0.25, 0.5)}
+OVERSAMPLING = {1: (10.0, 0.55, 0.7), 2: (4.0, 0.25, 0.4)}
 STEEPER = 100
 _QUERY_BITS, _LEVELS = 4, 15
 _WORDS = 2  # of 64 bits: a row of a code is a multiple of this
@@ -55,7 +55,7 @@ def n_candidates(n_docs: int, dimensions: int, depth: int, bits: int) -> int:
     They grow with the number of vectors, and where there are fewer dimensions than the 384 of those measured.
 
     >>> n_candidates(20_000_000, 384, 100, 2), n_candidates(1_000_000, 384, 100, 2), n_candidates(500, 384, 100, 2)
-    (5657, 1265, 400)
+    (4193, 1265, 400)
     """
     first, growth, later = OVERSAMPLING[bits]
     times = max(1.0, n_docs / (100 * depth))

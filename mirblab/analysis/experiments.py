@@ -79,9 +79,10 @@ class Experiment:
         return bootstrap_intervals(self.values, level=1 - self.alpha, seed=self.seed)
 
     def table(self, measure: str = "") -> Table:
-        """Return the means of one measure (the first) in percent, with intervals, marks of significance and costs.
+        """Return the means of one measure (the first) in percent, with intervals, marks of significance and times.
 
-        Rows are systems, columns collections. With one collection and no *measure* named, columns are measures.
+        Rows are systems, columns collections. With one collection and no *measure* named, columns are measures. The
+        times are those of systems none of whose runs was stored.
         """
         by = "measure" if len(self.collections) == 1 and not measure else "collection"
         wanted = self.measures if by == "measure" else [self._measure(measure)]
@@ -94,7 +95,7 @@ class Experiment:
             comparison=pd.concat(map(self.compare, wanted)) if len(self.systems) > 1 else None,
         )
         self._add_intervals(shown, self.intervals[self.intervals.measure.isin(wanted)], by)
-        shown.notes.append(self._cost_note(shown.labels))
+        shown.notes += self._cost_notes(shown.labels)
         return shown
 
     def plot(self, measure: str = "") -> Axes | list[Axes]:
@@ -175,13 +176,12 @@ class Experiment:
     def _measure(self, name: str) -> str:
         return name if name in self.measures else str(parse_measure(name)) if name else self.measures[0]
 
-    def _cost_note(self, labels: Mapping[str, str]) -> str:
-        sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "all"))
-        parts = [
-            f"{labels.get(str(name), name)} {row.seconds:.1f} s{' (stored)' * row.stored}"
-            for name, row in sums.iterrows()
-        ]
-        return f"Time to search all queries: {', '.join(parts)}."
+    def _cost_notes(self, labels: Mapping[str, str]) -> list[str]:
+        """Return a note of the time of each system none of whose runs was stored; [] if there is no such system."""
+        sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "any"))
+        made = sums.seconds[~sums.stored]
+        parts = [f"{labels.get(str(name), name)} {seconds:.1f} s" for name, seconds in made.items()]
+        return [f"Time to search all queries: {', '.join(parts)}."] if parts else []
 
     def _provenance(self, measure: str) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in ("baseline", "seed", "alpha", "correction")}

@@ -149,6 +149,14 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
     assert {low: plots.depth_curve(table).get_ylim()[0] for low, table in tables.items()} == starts
 
 
+def test_markers_at_the_top_of_the_axis_are_drawn_whole() -> None:
+    """A value of 1 is so near to the top that its marker would be cut there."""
+    hidden = pd.DataFrame({"system": "bm25", "hidden": [0.0, 0.5], "seed": 0, "value": [1.0, 0.9]})
+    for ax in (plots.decay(hidden), plots.depth_curve(DEPTHS.assign(value=1.0))):
+        marked = [line for line in ax.lines if line.get_marker() != "None"]
+        assert [line.get_clip_on() for line in marked] == [False]
+
+
 def test_p_values_fill_the_upper_triangle() -> None:
     """Rows a, b against columns b, c; bold where significant; several collections are refused."""
     ax = plots.p_values(COMPARISON)
@@ -393,6 +401,12 @@ def test_formulas_in_labels_are_typeset_where_that_is_known(text: str, written: 
     figure, ax = plt.subplots()
     ax.set_yticks([0.5], [label], parse_math=True)
     figure.canvas.draw()
+
+
+def test_a_heatmap_writes_numbers_as_tables_do():
+    """With true minus signs, and without a negative zero; an empty cell has a dash."""
+    drawn = plots.heatmap(pd.DataFrame({"mini-qa": [-0.254, -0.001, np.nan, 1]}, index=list("abcd")))
+    assert [text.get_text() for text in drawn.texts] == ["−0.25", "0.00", "1.00", "–"]
 
 
 def test_the_colours_of_a_heatmap_run_from_0_to_1_or_between_limits():

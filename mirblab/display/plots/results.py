@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.display.escape import format_value
 from mirblab.display.figures import (
     GREY,
     NEW_AXES,
@@ -181,18 +182,19 @@ def heatmap(
     ['0.40', '0.60']
     """
     label = value_axis_label(measure).replace(", higher", ",\nhigher")
-    _draw_grid(ax, table, f".{digits}f", True, vmin=limits[0], vmax=limits[1], cmap="Blues", cbar_kws={"label": label})
+    texts = table.astype(float).map(format_value, digits=digits).to_numpy()
+    _draw_grid(ax, table, texts, vmin=limits[0], vmax=limits[1], cmap="Blues", cbar_kws={"label": label})
     for row, column in np.argwhere(table.isna().to_numpy()):
         ax.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=8.5)
     return ax
 
 
-def _draw_grid(ax: Axes, numbers: pd.DataFrame, form: str, texts: bool | np.ndarray, **options: Any) -> None:
-    """Draw *numbers* as a grid with *texts* in its cells (True: the numbers, in *form*); missing ones have no cell."""
+def _draw_grid(ax: Axes, numbers: pd.DataFrame, texts: np.ndarray, **options: Any) -> None:
+    """Draw *numbers* as a grid with *texts* in its cells; missing numbers have no cell."""
     import seaborn as sns
 
     rows, columns = ([str(name) for name in names] for names in (numbers.index, numbers.columns))
-    sns.heatmap(numbers.to_numpy(float), annot=texts, fmt=form, annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax,
+    sns.heatmap(numbers.to_numpy(float), annot=texts, fmt="", annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax,
                 xticklabels=columns, yticklabels=rows, **options)  # fmt: skip
     ax.set_xticklabels(columns, rotation=35, ha="right", rotation_mode="anchor")
     ax.tick_params(length=0, labelrotation=0, axis="y")
@@ -221,7 +223,7 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     wide = cells.pivot(index="system_a", columns="system_b", values=[decisive, "text", "significant"])
     wide = wide.reindex(index=cells.system_a.unique()).reindex(columns=cells.system_b.unique(), level=1)
     p = pd.DataFrame(wide[decisive], dtype=float)
-    _draw_grid(ax, p.map(np.log10), "", wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
+    _draw_grid(ax, p.map(np.log10), wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
     for text, is_significant in zip(ax.texts, wide.significant.to_numpy()[p.notna()], strict=True):
         text.set_fontweight("bold" if is_significant else "normal")
     ax.set_title(f"p {corrected}, 0 to 1, darker is stronger evidence\n"
@@ -418,7 +420,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     styles = figure_styles(table.system.unique())
     for system, rows in _groups(table.sort_values("depth"), "system"):
         colour, marker = styles[system]
-        ax.plot(rows.depth, rows.value, color=colour, marker=marker, label=system)
+        ax.plot(rows.depth, rows.value, color=colour, marker=marker, label=system, clip_on=False)
         for column, (dashes, _) in others.items():
             ax.plot(rows.depth, rows[column], color=colour, linestyle=dashes, linewidth=1.2)
     for dashes, label in others.values():
@@ -530,7 +532,7 @@ def decay(table: pd.DataFrame, *, ax: Axes = NEW_AXES, value: str = "value", mea
         colour, marker = styles[system]
         # Hollow markers and broken lines on top show a line that is nearly equal to a later one.
         ax.plot(over.index, over["mean"], color=colour, marker=marker, markerfacecolor="none", markersize=7,
-                linestyle=("-", "--", ":", "-.")[number % 4], label=system)  # fmt: skip
+                linestyle=("-", "--", ":", "-.")[number % 4], label=system, clip_on=False)  # fmt: skip
         ax.fill_between(over.index, over["min"], over["max"], color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("judgements hidden, percent")
     if value == "value":

@@ -626,7 +626,9 @@ def test_killed_workers_cost_at_most_their_task(
             if n_files == n_seen:  # on a slow machine nobody would get beyond imports
                 continue
             n_seen = n_files
-            pids = [nanny.pid for nanny in cluster.workers.values() if nanny.pid]
+            # Dask gives up a worker that dies while it starts.
+            begun = [nanny.process for nanny in cluster.workers.values() if nanny.process]
+            pids = [process.pid for process in begun if process.status.name == "running"]
             with suppress(ProcessLookupError, IndexError):
                 os.kill(pids[int(random.integers(2))], signal.SIGKILL)
                 n_killed += 1

@@ -585,6 +585,11 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def patient(most: int) -> dict[str, object]:
+    """Return Dask's settings for *most* kills: a worker that is killed while it starts again is not given up."""
+    return {"distributed.scheduler.allowed-failures": most, "distributed.deploy.lost-worker-timeout": "1h"}
+
+
 def make_in_one_process(needed: dict[str, list[str]], home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Return the files of the runs that one process makes in another home."""
     with monkeypatch.context() as patch:
@@ -635,7 +640,7 @@ def test_killed_workers_cost_at_most_their_task(
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(**options) as cluster:
+    with dask.config.set(patient(most)), LocalCluster(**options) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors", "tokens"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
@@ -739,7 +744,7 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
     for name in ("make_runs", "store_vectors"):
         monkeypatch.setattr(batch, name, logged(name))
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set({"distributed.scheduler.allowed-failures": most}), LocalCluster(**options) as cluster:
+    with dask.config.set(patient(most)), LocalCluster(**options) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)

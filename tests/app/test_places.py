@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -585,9 +585,32 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def patient(most: int) -> dict[str, object]:
-    """Return Dask's settings for *most* kills: a worker that is killed while it starts again is not given up."""
-    return {"distributed.scheduler.allowed-failures": most, "distributed.deploy.lost-worker-timeout": "1h"}
+@contextmanager
+def two_workers(most: int) -> Iterator[Any]:
+    """Open a Dask cluster with two workers that outlives *most* kills.
+
+    A worker that is killed while it starts again is not given up.
+    """
+    import dask
+    from distributed import LocalCluster
+
+    settings = {"distributed.scheduler.allowed-failures": most, "distributed.deploy.lost-worker-timeout": "1h"}
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set(settings), LocalCluster(**options) as cluster:
+        yield cluster
+
+
+def make_runs_while(kill_some: Callable[[threading.Event], None], address: str, todo: list[Any]) -> None:
+    """Make runs at a cluster while a thread kills workers, until the event that it is given is set."""
+    stop = threading.Event()
+    with places.open_place(address) as place:
+        killer = threading.Thread(target=kill_some, args=(stop,))
+        killer.start()
+        try:
+            batch.make_runs_at(place, todo, lambda _: None)
+        finally:
+            stop.set()
+            killer.join()
 
 
 def make_in_one_process(needed: dict[str, list[str]], home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
@@ -617,9 +640,6 @@ def test_killed_workers_cost_at_most_their_task(
     needed: dict[str, list[str]],
 ) -> None:
     """At random times, while runs are made: the files are those of one process, and little is begun twice."""
-    import dask
-    from distributed import LocalCluster
-
     random, n_killed, n_tasks = np.random.default_rng(0), 0, 0
     expected = make_in_one_process(needed, tmp_path / "local", monkeypatch)
 
@@ -639,21 +659,13 @@ def test_killed_workers_cost_at_most_their_task(
                 n_killed += 1
 
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set(patient(most)), LocalCluster(**options) as cluster:
+    with two_workers(most) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors", "tokens"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
-            todo, stop = batch.find_missing(needed), threading.Event()
+            todo = batch.find_missing(needed)
             n_tasks += sum(map(len, batch.split_into_tasks(todo)))
-            with places.open_place(cluster.scheduler_address) as place:
-                killer = threading.Thread(target=kill_some, args=(stop,))
-                killer.start()
-                try:
-                    batch.make_runs_at(place, todo, lambda _: None)
-                finally:
-                    stop.set()
-                    killer.join()
+            make_runs_while(kill_some, cluster.scheduler_address, todo)
             assert stored_runs() == expected
     n_begun = len(log.read_text().splitlines())
     print(f"{n_killed} kills, {n_tasks} tasks, {n_begun} begun")
@@ -680,9 +692,6 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
     make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While they encode documents in parts: vectors and runs are those of one process, and no slice is lost twice."""
-    import dask
-    from distributed import LocalCluster
-
     random, most, n_killed, n_slices = np.random.default_rng(0), 3, 0, 0
     lengths = random.integers(1, 6, 8 * SLICE)
     corpus = [
@@ -743,21 +752,13 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
     for name in ("make_runs", "store_vectors"):
         monkeypatch.setattr(batch, name, logged(name))
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with dask.config.set(patient(most)), LocalCluster(**options) as cluster:
+    with two_workers(most) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
-            todo, stop = batch.find_missing(needed), threading.Event()
+            todo = batch.find_missing(needed)
             n_slices += sum(len(task.after) for tasks in batch.plan_tasks(todo) for task in tasks)
-            with places.open_place(cluster.scheduler_address) as place:
-                killer = threading.Thread(target=kill_some, args=(stop,))
-                killer.start()
-                try:
-                    batch.make_runs_at(place, todo, lambda _: None)
-                finally:
-                    stop.set()
-                    killer.join()
+            make_runs_while(kill_some, cluster.scheduler_address, todo)
             assert (stored_runs(), stored_vectors(folder)) == expected
     begun, ended = states()
     print(f"{n_killed} kills, {n_slices} slices, {len(begun)} begun, {len(ended)} ended")

@@ -33,8 +33,10 @@ Result = TypeVar("Result")
 LOCAL = "local"
 STARTS = 3  # of a task on "pool:N" whose process ends
 CONNECT_SECONDS = 10
+LOOK_SECONDS = 15  # between two looks at whether a Dask cluster still has a worker
 NOTEBOOK = "notebook"  # the resource of a Dask worker that may run notebooks
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):\d+")
+_START_WORKER = "dask worker {} --host 127.0.0.1 --nthreads 1"
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 BUDGET = "MIRBLAB_BUDGET"  # of hosted encoders, in dollars
 PERMITS = "whoever can reach the scheduler may then run any program as the user of its workers"
@@ -316,12 +318,35 @@ def _use_cluster(client: Any, address: str, token: str, insecure: bool) -> Itera
     threads = min(max(1, worker["cores"] // here[worker["machine"]]) for worker in workers)
     offered = {"resources": {NOTEBOOK: 1}} if any(NOTEBOOK in worker["resources"] for worker in workers) else {}
     runs, notebooks = client.get_executor(pure=False), client.get_executor(pure=False, **offered)
+    ended = threading.Event()
+    threading.Thread(target=_say_when_workers_are_lost, args=(client, address, ended), daemon=True).start()
     try:
         yield Place(address, runs, notebooks, replace(conditions, threads=threads), len(workers), len(here))
     except BaseException:
         for executor in (runs, notebooks):
             executor.shutdown(wait=False)
         raise
+    finally:
+        ended.set()
+
+
+def _say_when_workers_are_lost(client: Any, address: str, ended: threading.Event) -> None:
+    """Print a line whenever the scheduler has no worker any more, and when it has one again, until *ended*.
+
+    Two looks in a row count, since a worker that was killed may be started again at once.
+    """
+    n_empty = 0
+    while not ended.wait(LOOK_SECONDS):
+        try:
+            has_workers = bool(client.nthreads())
+        except (OSError, ValueError, RuntimeError):  # a lost scheduler is reported by its tasks
+            return
+        if has_workers and n_empty > 1:
+            say(f"{address} has a worker again", to=sys.stderr)
+        n_empty = 0 if has_workers else n_empty + 1
+        if n_empty == 2:
+            say(f"no worker is left at {address}; the tasks wait for one: {_START_WORKER.format(address)}; "
+                "Ctrl-C stops the command", to=sys.stderr)  # fmt: skip
 
 
 def _check_exposure(addresses: Iterable[str], insecure: bool) -> None:
@@ -372,7 +397,7 @@ def _examine_workers(client: Any, address: str, conditions: Conditions) -> list[
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError as error:
         raise MirblabError(
-            f"the scheduler at {address} has no worker; start one: dask worker {address} --host 127.0.0.1 --nthreads 1"
+            f"the scheduler at {address} has no worker; start one: {_START_WORKER.format(address)}"
         ) from error
     found = client.run(describe_process, conditions.token, on_error="return")
     for worker, answer in found.items():

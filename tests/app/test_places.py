@@ -527,6 +527,35 @@ def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
 
 
 @needs_dask
+def test_a_command_whose_workers_are_all_lost_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, with what to do, and again when there is a worker, which takes the task."""
+    from distributed import LocalCluster
+
+    def wait_for(text: str) -> str:
+        printed, until = "", time.monotonic() + 30
+        while text not in printed and time.monotonic() < until:
+            time.sleep(0.05)
+            printed += capsys.readouterr().err
+        return printed
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(places, "LOOK_SECONDS", 0.1)
+    options = {"threads_per_worker": 1, "processes": True, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=1, **options) as cluster, places.open_place(cluster.scheduler_address) as place:
+        cluster.scale(0)
+        address = cluster.scheduler_address
+        printed = wait_for("Ctrl-C")
+        assert f"no worker is left at {address}; the tasks wait for one: dask worker {address} --host" in printed
+        waiting = place.submit(str.upper, "done")
+        cluster.scale(1)
+        printed += wait_for("again")
+        assert f"{address} has a worker again" in printed and waiting.result(30) == "DONE"
+        assert printed.count("no worker is left") == 1
+
+
+@needs_dask
 def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,7 +37,6 @@ test-faults: $(READY)
 		tests/faults $$(grep -lr "mark.attacks" tests --include="*.py")
 
 test-cluster: $(READY)
-	$(BIN)/python -m pip install --quiet distributed
 	$(BIN)/python -m pytest -m "faults or not faults" tests/app/test_places.py
 
 docs: $(READY)

@@ -1,8 +1,9 @@
 """code_candidates: how many candidates codes need, and what a search by codes changes in the measures.
 
     python benchmarks/code_candidates.py [--encoder minilm] [--collections arqmath-2020-task2] [--sizes 10000 40000]
+                                         [--queries 200]
 
-For each collection of the home, the exact first 100 documents of up to 200 queries are looked for among the best k by
+For each collection of the home, the exact first 100 documents of so many queries are looked for among the best k by
 an estimate, in samples of the corpus. Estimates: signs of both (Hamming distance); the query, in 4 bits, times the
 signs of documents; this with RaBitQ's factor; the same after centring and a random rotation; and in two bits. The last
 column is the k at which .99 of the documents are found. Then runs of 1,000 documents by exact search and by codes are
@@ -85,19 +86,19 @@ def main() -> None:
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--collections", nargs="+", default=["arqmath-2020-task2"])
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 40_000])
+    parser.add_argument("--queries", type=int, default=200)
     given = parser.parse_args()
     model = encoder(given.encoder)
     for name in given.collections:
-        c = lab.load(name)
+        c = lab.load(name).sample(given.queries, 0)
         docs = model.vectors(c.texts, "document", c.card.instruction)
         queries = model.vectors(c.query_texts, "query", c.card.instruction)
         print(f"{name} by {model.name}: {len(docs):,} documents of {docs.shape[1]} dimensions, {len(queries)} queries")
         print("| collection | documents | estimate | " + " | ".join(f"{k:,}" for k in KS) + " | k for .99 |")
         print("|---" * (len(KS) + 4) + "|")
         random = np.random.default_rng(0)
-        some = queries[random.permutation(len(queries))[:200]]
         for size in sorted({min(size, len(docs)) for size in [*given.sizes, len(docs)]}):
-            print_recall(name, docs[random.permutation(len(docs))[:size]], some)
+            print_recall(name, docs[random.permutation(len(docs))[:size]], queries)
         print("\n| collection | documents | measure | exact | 1 bit | 2 bits |\n|---|---|---|---|---|---|")
         print_measures(c, model, docs, queries)
 

@@ -70,7 +70,7 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Pla
     ]
     print_table(("notebook", "state", "about"), rows, f"suite {jobs[0].suite}" if jobs else "nothing to run")
     _print_missing_runs(missing)
-    seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
+    seconds = _time(batch.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
     counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
@@ -121,7 +121,7 @@ def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
         atomic_files.check_writable(job.executed.parent)
     missing = batch.missing_runs(stale)
     if stale:
-        seconds = _time(batch.total_seconds(stale, missing, place.n_workers, place.n_machines))
+        seconds = _time(batch.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
         say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}{_where(place)}")
     if place.runs is None:
         batch.make_missing_runs(missing, say)
@@ -139,7 +139,8 @@ def _where(place: Place) -> str:
     if place.runs is None:
         return ""
     threads = f"{place.conditions.threads} thread{'s' if place.conditions.threads > 1 else ''}"
-    return f" on {place.n_workers} workers of {threads} each"
+    chosen = "" if place.n_for_notebooks == place.n_workers else f", notebooks on {place.n_for_notebooks} of them"
+    return f" on {place.n_workers} workers of {threads} each{chosen}"
 
 
 def _run_with_bars(jobs: Sequence[Job], place: Place, force: bool) -> list[Outcome]:
@@ -306,11 +307,14 @@ def train_seeds(
         place.submit(train_command.train_model, name, settings, model, force): model
         for model, settings in named.items()
     }
-    n_failed = 0
+    n_failed, start = 0, time.perf_counter()
     for number, future in enumerate(as_completed(waiting), 1):
         model = waiting.pop(future)
+        done, rounds = (math.ceil(n / place.n_workers) for n in (number, len(named)))
+        left = (rounds / done - 1) * (time.perf_counter() - start)
+        about = f"; about {_time(left)} left" if number < len(named) else ""
         try:
-            say(f"[{number}/{len(named)}] {model} is trained: {future.result()}")
+            say(f"[{number}/{len(named)}] {model} is trained: {future.result()}{about}")
             train_command.print_summary(model)
         except Exception as error:  # whatever a worker raised is reported with what it was to make
             n_failed += 1

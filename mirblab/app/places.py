@@ -63,7 +63,7 @@ class Conditions:
 class Place:
     """Where tasks run: *runs* None is this process, in which runs are made one after another.
 
-    *n_workers* processes on *n_machines* take tasks, one at a time each.
+    *n_workers* processes on *n_machines* take tasks, one at a time each, and *n_for_notebooks* of them notebooks.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Place:
     notebooks: Executor
     conditions: Conditions
     n_workers: int
+    n_for_notebooks: int
     n_machines: int = 1
 
     def submit(self, task: Callable[..., Result], /, *arguments: object, is_notebook: bool = False) -> Future[Result]:
@@ -281,7 +282,7 @@ class Pool(Executor):
 def _pool(name: str, n: int, starts: int) -> Iterator[Place]:
     pool, threads = Pool(n, starts), max(1, (os.cpu_count() or 1) // n)
     try:
-        yield Place(name, None if name == LOCAL else pool, pool, Conditions(threads), n)
+        yield Place(name, None if name == LOCAL else pool, pool, Conditions(threads), n, n)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
@@ -316,12 +317,14 @@ def _use_cluster(client: Any, address: str, token: str, insecure: bool) -> Itera
         _check_exposure([listens, *(worker["listens"] for worker in workers)], insecure)
     here = Counter(worker["machine"] for worker in workers)
     threads = min(max(1, worker["cores"] // here[worker["machine"]]) for worker in workers)
-    offered = {"resources": {NOTEBOOK: 1}} if any(NOTEBOOK in worker["resources"] for worker in workers) else {}
+    n_chosen = sum(NOTEBOOK in worker["resources"] for worker in workers)
+    offered = {"resources": {NOTEBOOK: 1}} if n_chosen else {}
     runs, notebooks = client.get_executor(pure=False), client.get_executor(pure=False, **offered)
     ended = threading.Event()
     threading.Thread(target=_say_when_workers_are_lost, args=(client, address, ended), daemon=True).start()
     try:
-        yield Place(address, runs, notebooks, replace(conditions, threads=threads), len(workers), len(here))
+        n = len(workers)
+        yield Place(address, runs, notebooks, replace(conditions, threads=threads), n, n_chosen or n, len(here))
     except BaseException:
         for executor in (runs, notebooks):
             executor.shutdown(wait=False)

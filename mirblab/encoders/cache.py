@@ -30,7 +30,7 @@ SUFFIX = ".safetensors"
 BLOCK_BYTES = 1 << 19  # rows handled at a time: small enough to stay in a core's own cache while they are checked
 READ_BYTES = 1 << 25  # a larger shard is mapped, so that its vectors are never in memory twice
 _LONGEST_HEADER = 4096
-_BYTES = {"U8": 1, "F16": 2, "F32": 4, "U64": 8, "I64": 8}
+_BYTES = {"U8": 1, "I16": 2, "F16": 2, "F32": 4, "U64": 8, "I64": 8}
 
 
 class DamagedShard(MirblabError):

@@ -78,6 +78,12 @@ def log_and_wait(log: str, name: str, seconds: float) -> str:
     return name
 
 
+def wait_in_process(seconds: float, number: int) -> int:
+    """Wait, and return the number of this process; *number* tells the tasks apart."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
 def test_a_pool_replaces_a_lost_process_and_begins_its_task_again(_forked: None, tmp_path: Path) -> None:
     """The task of the other process goes on; three losses of one task are an error that says so."""
     log, other = str(tmp_path / "log"), str(tmp_path / "other")
@@ -163,6 +169,7 @@ def test_seeds_of_a_training_give_the_same_models_in_a_pool(
             assert console.train_seeds(place, "mini-static", changes, [0, 7], out="small") == 0
             said = capsys.readouterr().out
             assert "small-seed-7 is trained" in said and "2 steps in" in said
+            assert on == "local" or re.search(r"\[1/2\] small-seed-\d is trained: .*; about 0 s left\n", said)
             failed = console.train_seeds(place, "mini-static", {"data": "no-such-views"}, [1]) if on != "local" else 1
             assert failed == 1
         found[on] = {
@@ -574,6 +581,66 @@ def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
             finally:
                 worker.terminate()
     assert "is open to other machines; whoever can reach the scheduler" in capsys.readouterr().err
+
+
+@needs_dask
+def test_notebooks_run_where_workers_offer_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of two workers does, and takes all of them, which the plan counts; both make runs."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    options = {"nthreads": 1, "host": "127.0.0.1", "dashboard_address": None}
+    workers = [{"cls": Nanny, "options": options | {"resources": offered}} for offered in ({places.NOTEBOOK: 1}, {})]
+    scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": None}}
+    with SpecCluster(dict(enumerate(workers)), scheduler) as cluster:
+        with places.open_place(cluster.scheduler_address) as place:
+            console.print_plan(suite_files.read_suite("mini", only=[NOTEBOOK]), {}, place)
+            kinds = {
+                is_notebook: {
+                    future.result()
+                    for future in [place.submit(wait_in_process, 0.2, n, is_notebook=is_notebook) for n in range(8)]
+                }
+                for is_notebook in (True, False)
+            }
+    assert len(kinds[True]) == 1 and len(kinds[False]) == 2
+    assert "on 2 workers of 1 thread each, notebooks on 1 of them" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> dict[str, str]:
+    """Return Dask's settings for a certificate that signs itself, made by openssl."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl, to make a certificate")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=mirblab"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    found = {"distributed.comm.tls.ca-file": certificate}
+    for role in ("client", "scheduler", "worker"):
+        found |= {f"distributed.comm.tls.{role}.key": key, f"distributed.comm.tls.{role}.cert": certificate}
+    return found
+
+
+@needs_dask
+def test_a_cluster_by_tls_makes_runs_without_insecure(
+    certificates: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although it listens at all addresses of the machine: who has no certificate cannot send it anything."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    with dask.config.set(certificates):
+        with LocalCluster(
+            n_workers=1, threads_per_worker=1, host="tls://0.0.0.0", dashboard_address=None, security=Security()
+        ) as cluster:
+            address = f"tls://127.0.0.1:{cluster.scheduler_address.rpartition(':')[2]}"
+            with places.open_place(address) as place:
+                batch.make_runs_at(place, [missing("bm25", "mini-qa")], lambda _: None)
+    assert len(stored_runs()) > 0
+    with pytest.raises(MirblabError, match="needs certificates in Dask's configuration"):
+        places.open_place(address).__enter__()
 
 
 def test_a_process_takes_one_task_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,19 @@ def test_the_estimate_is_right_on_average():
     assert sum(estimates) / len(draws) == pytest.approx(1 + sum(map(sum, pool.values())))
 
 
+def test_queries_whose_pool_was_not_sampled_are_left_out():
+    """Those of which `graph` found a document, with all their rows; a query of the same id of others stays."""
+    sampled = [("q", "d", 1, 1, 1.0, "bm25:1"), ("q", "e", 1, 1, 0.25, "words:2"), ("r", "d", 0, 0, 1.0, "names:1")]
+    unsampled = [("s", "d", 2, 2, 1.0, "words:4 graph:1"), ("s", "e", 1, 1, 1.0, "bm25:1")]
+    alone = estimate_missed(judged(sampled), n_resamples=20)
+    pd.testing.assert_frame_equal(estimate_missed(judged([*sampled, *unsampled]), n_resamples=20), alone)
+    other = judged([("s", "d", 1, 1, 0.5, "minilm:2")], ("a", "c"))
+    both = estimate_missed(pd.concat([judged([*sampled, *unsampled]), other]), n_resamples=20)
+    assert both.pooled.tolist() == [5, 2, 7]
+    with pytest.raises(MirblabError, match="no judged pair"):
+        estimate_missed(judged(unsampled))
+
+
 def test_the_population_is_that_of_two_captures():
     """Chapman's estimate by hand: 3 by names, 4 by texts, 1 by both: 4 * 5 / 2 - 1 = 9; grade 0 is nobody's."""
     found = ["names:1", "names:2", "names:9 bm25:2", "bm25:1", "minilm:1", "bm25:4 minilm:2"]

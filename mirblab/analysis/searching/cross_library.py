@@ -12,8 +12,10 @@ from mirblab.analysis.judging import cohen_kappa, krippendorff_alpha
 from mirblab.core.errors import MirblabError, check_positive
 
 LIBRARIES = ["queries", "documents"]
+_QUERY = [*LIBRARIES, "query_id"]
 ALL = ("all", "all")
 _NAMES = "names"  # the system that reads names only
+_UNSAMPLED = "graph"  # the system for whose queries no document was drawn at random from the pool
 
 
 def compare_readings(judged: pd.DataFrame, *, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
@@ -46,9 +48,11 @@ def estimate_missed(
 ) -> pd.DataFrame:
     """Return how many relevant pairs were judged, and how many more there are by estimate, by pair of libraries.
 
-    A pair is relevant where the lower of its grades is at least *relevant_from*. Columns: queries, documents (the
-    libraries), n_queries, pairs, relevant (of those judged), pooled (relevant pairs among all that the systems found,
-    judged or not), low, high (its 95 % percentile bootstrap interval over queries), beyond (relevant pairs at all).
+    A pair is relevant where the lower of its grades is at least *relevant_from*. Queries with a document that `graph`
+    found are left out of all columns: they were chosen for that document, and no other one of their pool was drawn at
+    random then, so that an estimate with them would be too low. Columns: queries, documents (the libraries), n_queries,
+    pairs, relevant (of those judged), pooled (relevant pairs among all that the systems found, judged or not), low,
+    high (its 95 % percentile bootstrap interval over queries), beyond (relevant pairs at all).
 
     pooled is the estimator of Horvitz and Thompson (JASA 1952): a judged pair stands for 1 / share pairs. It assumes
     only that the pairs were drawn as `share` says. beyond is Chapman's estimator (1951) of a population of which two
@@ -62,7 +66,7 @@ def estimate_missed(
     """
     check_positive(n_resamples=n_resamples)
     table = []
-    for libraries, rows in _parts(judged):
+    for libraries, rows in _parts(_of_sampled_pools(judged)):
         relevant = rows[["first", "second"]].min(axis=1) >= relevant_from
         weights = relevant / rows.share
         low, high = _interval(rows, partial(_total, weights.to_numpy()), n_resamples, seed)
@@ -80,8 +84,14 @@ def _parts(judged: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
     return [*parts, (ALL, judged)] if len(parts) > 1 else parts
 
 
+def _of_sampled_pools(judged: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the queries for which `_UNSAMPLED` found no judged document."""
+    unsampled = judged.found_by.str.contains(rf"\b{_UNSAMPLED}:")
+    return judged[~unsampled.groupby([judged[name] for name in _QUERY]).transform("any")]
+
+
 def _n_queries(rows: pd.DataFrame) -> int:
-    return len(rows[[*LIBRARIES, "query_id"]].drop_duplicates())
+    return len(rows[_QUERY].drop_duplicates())
 
 
 def _kappa(first: np.ndarray, second: np.ndarray, places: np.ndarray | slice) -> float:
@@ -96,7 +106,7 @@ def _interval(
     rows: pd.DataFrame, statistic: Callable[[np.ndarray], float], n_resamples: int, seed: int
 ) -> tuple[float, float]:
     """Return the 95 % percentile bootstrap interval of a statistic of the rows' positions; their queries are drawn."""
-    members = list(rows.groupby([*LIBRARIES, "query_id"], sort=True).indices.values())
+    members = list(rows.groupby(_QUERY, sort=True).indices.values())
     generator = np.random.default_rng(seed)
     values = [
         statistic(np.concatenate([members[number] for number in drawn]))

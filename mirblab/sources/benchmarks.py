@@ -247,9 +247,10 @@ SOURCES = {
     "mathnet": _Source("MathNet-Retrieve", "ShadenA/MathNet-Retrieve",
                        r"(?:easy|medium|hard)/(?:corpus|queries|qrels/test)\.jsonl", _read_mathnet,
                        "edab33b5ae2c56c18da0b9a174530de2012a1075"),
-    "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset",
+    # uw-math-ai/theorem-search-dataset is laid out alike, has more statements and is CC-BY-SA-4.0; it is not fetched.
+    "theoremsearch": _Source("TheoremSearch's permissive statements", "uw-math-ai/theorem-search-dataset-permissive",
                              r"(?:theorems?|papers?|theorem_slogan|theorems?-test)\.parquet", _read_theorem_search,
-                             "c24670fc19563640c7c15182ecb493ad2a4f2a9e"),
+                             "ad938d87de4a55d64fdd8562a59d8da98c02f297"),
     "theorem-matching": _Source("TheoremGraph's matches", "uw-math-ai/theorem-matching", r"theorem_matching\.csv",
                                 _read_theorem_matching, "5caba941dd716f17dba4880bd7173edfb1cc36d1"),
     "leansearch": _Source("the benchmark of LeanSearch v2 and its declarations as .jsonl, in one folder",
@@ -271,9 +272,9 @@ def build(
     """
     known, given = SOURCES[source], dict(options or {})
     if origin is None and not known.address.startswith("https:"):
-        return _write(source, _fetch(known, source, revision), Path(out), given)
+        return _write(source, *_fetch(known, source, revision), Path(out), given)
     with releases.open_release(origin, known.what, _web(known.address)) as release:
-        return _write(source, release, Path(out), given)
+        return _write(source, release, "", Path(out), given)
 
 
 def mathnet(origin: str | Path | None, out: Path, *, revision: str = "") -> list[Path]:
@@ -303,7 +304,8 @@ def bright(origin: str | Path | None, out: Path, *, revision: str = "") -> list[
     return build("bright", origin, out, revision=revision)
 
 
-def _fetch(known: _Source, source: str, revision: str) -> Release:
+def _fetch(known: _Source, source: str, revision: str) -> tuple[Release, str]:
+    """Return the files and the licence that the Hub states, "" where it cannot be asked."""
     again = f"mirblab build {source} --from FOLDER"
     revision = revision or known.revision
     if not re.fullmatch("[0-9a-f]{40}", revision):
@@ -315,7 +317,7 @@ def _fetch(known: _Source, source: str, revision: str) -> Release:
     files = releases.fetch_dataset(known.address, revision, choose=choose, instead=f"give a copy: {again}")
     files.checked(f"mirblab build {source}")
     origin = Origin(files.folder, _web(known.address), files.commit, "")
-    return Release(origin, {name: files.folder / name for name in files.parts["files"]})
+    return Release(origin, {name: files.folder / name for name in files.parts["files"]}), files.licence
 
 
 def _choose(names: Iterable[str], where: str, *, pattern: str) -> dict[str, list[str]]:
@@ -326,16 +328,17 @@ def _choose(names: Iterable[str], where: str, *, pattern: str) -> dict[str, list
     return {"files": chosen}
 
 
-def _write(source: str, release: Release, out: Path, options: Row) -> list[Path]:
+def _write(source: str, release: Release, licence: str, out: Path, options: Row) -> list[Path]:
+    """Write the collections; *licence* is what the Hub states, and counts where the registry has none."""
     made = SOURCES[source].read(release, **options)
     content = releases.hash_files(release.files.values())
     with builder.replace_folders(out, tuple(made)) as folders:
         for folder, (name, rows) in zip(folders, made.items(), strict=True):
             about = builder.read_about(name)
-            licence = about.pop("licence", "unknown")
+            stated = about.pop("licence", "") or licence or "unknown"
             chosen = {key: value for key, value in options.items() if value}
             builder.write_collection(folder, rows, about, release.origin, builder=source, revision=content,
-                                     licence=licence, options=chosen)  # fmt: skip
+                                     licence=stated, options=chosen)  # fmt: skip
             if any(rows.excluded.values()):
                 lines = (json.dumps({"query-id": query, "excluded-ids": ids}) for query, ids in rows.excluded.items())
                 atomic_files.write_text(folder / "excluded_ids.jsonl", "".join(f"{line}\n" for line in lines))

@@ -230,6 +230,23 @@ def test_a_revision_is_fetched_from_the_hub_and_noted_in_the_card(named: str, tm
         server.close()
 
 
+def test_theorem_search_has_the_licence_that_the_hub_states(tmp_path: Path) -> None:
+    """It is the permissive set; a copy may be of the other one, whose licence is another, so its card says none."""
+    commit, folder = benchmarks.SOURCES["theoremsearch"].revision, publish_theorem_search(tmp_path / "t")
+    permissive = "uw-math-ai/theorem-search-dataset-permissive"
+    server = Hub({permissive: folder}, {permissive: commit}, "cc-by-4.0")
+    try:
+        done = run_in_process(tmp_path / "home", server.url, ["-m", "mirblab", "build", "theoremsearch"])
+        assert done.returncode == 0, done.stderr
+        card = load_folder(tmp_path / "home" / "data" / "theoremsearch").card
+        assert (card.revision, card.licence) == (commit, "cc-by-4.0")
+        assert card.source == f"https://huggingface.co/datasets/{permissive}"
+    finally:
+        server.close()
+    copied = benchmarks.theorem_search(folder, tmp_path / "out")[0]
+    assert load_folder(copied).card.licence == "unknown"
+
+
 def test_the_catalogue_builds_them_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By name, with options; a collection that is not built names its command."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))

@@ -38,8 +38,7 @@ def depth_curve(
     """
     if measure.startswith("Rank"):
         raise MirblabError("a curve needs a measure of which more is better; take RR in place of Rank")
-    if not depths or min(depths) < 1:
-        raise MirblabError(f"depths must be whole numbers from 1, found {list(depths)}")
+    _check_depths(depths)
     pairs = systems.pair_scores(first, reranker, collection, max(depths))
     plain_run = first.search(collection)
     plain = _by_query(plain_run, collection, measure)
@@ -72,7 +71,7 @@ def reranking_factors(
     instruction, weight, first_stage, value, change, low, high (95 % bootstrap interval of the change over queries), p
     (paired permutation test), better, worse, n_queries. A reranker that always has the instruction has no rows without
     it, and a collection that has none no rows with it; Approach0 has neither length nor instruction, and rows only
-    where each document is a formula.
+    where each document is a formula. MirblabError for an empty list, a depth below 1 and a weight that is not 0 to 1.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system
@@ -81,6 +80,12 @@ def reranking_factors(
     >>> found[["max_length", "instruction"]].values.tolist()
     [[0, ''], [0, 'card'], [8, ''], [8, 'card']]
     """
+    given = {"rerankers": rerankers, "lengths": lengths, "instructions": instructions, "weights": weights}
+    if empty := [name for name, values in given.items() if not len(values)]:
+        raise MirblabError(f"{', '.join(empty)}: found an empty list; give at least one value, or leave it out")
+    if wrong := [weight for weight in weights if not 0 <= weight <= 1]:
+        raise MirblabError(f"weights are the reranker's share of the score, 0 to 1; found {wrong}")
+    _check_depths(depths)
     plain_run = first.search(collection)
     plain = _by_query(plain_run, collection, measure)
     rows, used = [], []
@@ -183,7 +188,7 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     """Return three sentences about rows of `reranking_factors`: when reranking hurts, why, and what to do.
 
     Each row counts once; p values are corrected by Holm's method over all rows. The last sentence is of settings that
-    were chosen on the other collections, see `held_out_choices`.
+    were chosen on the other collections, see `held_out_choices`. MirblabError for a table without a row.
 
     >>> row = {"system": "bm25", "reranker": "r", "max_length": 0, "instruction": "", "first_stage": 0.5, "depth": 5}
     >>> rows = [row | {"collection": "c", "weight": 1.0, "change": -0.1, "p": 0.001}]
@@ -192,6 +197,11 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     'Reranking after bm25 lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm,
     p < 0.05); the lowest change is -10.0 points, by r alone at depth 5 after bm25 on c.'
     """
+    if effects.empty:
+        raise MirblabError(
+            "there is no row to describe: no reranker was tried; Approach0 reranks only collections whose documents "
+            "are formulas, so give another reranker or collection"
+        )
     p = significance.holm(effects.p)
     lower, higher = (p < alpha) & (effects.change < 0), (p < alpha) & (effects.change > 0)
     least = effects.iloc[int(effects.change.argmin())]
@@ -285,6 +295,11 @@ def _reorder(
         else:
             pairs = fusion.cross_validated(parts, collection, measure)
     return rerank.reorder_run(run, pairs, depth)
+
+
+def _check_depths(depths: Sequence[int]) -> None:
+    if not depths or min(depths) < 1:
+        raise MirblabError(f"depths must be whole numbers from 1, found {list(depths)}")
 
 
 def _p_value(changes: np.ndarray) -> float:

@@ -9,6 +9,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -181,9 +182,23 @@ def _load(name: str, expected: pd.DataFrame) -> tuple[Collection | None, str]:
     if (state := inventory.state("collection", name)) not in ("bundled", inventory.READY):
         return None, f"needs {state}" if state else "it is not here; mirblab add FOLDER adds it"
     collection = sample(catalogue.load(name), int(expected.queries.iloc[0]))
-    if collection.fingerprint[:16] != expected.fingerprint.iloc[0].partition(" ")[0]:
+    wanted = expected.fingerprint.iloc[0].partition(" ")[0]
+    if collection.fingerprint[:16] == wanted:
+        return collection, ""
+    if _without_card(collection).fingerprint[:16] != wanted:
         return None, f"this {name} is another version than that whose values were stored"
-    return collection, ""
+    rules = ", ".join(collection.candidates.names)
+    added = [f"candidates ({rules})"] * bool(rules) + ["an instruction"] * bool(collection.card.instruction)
+    return None, (
+        f"values are expected of {name} as it is published, and its card here adds {' and '.join(added)}; "
+        "in another home (MIRBLAB_HOME) verify what mirblab add FOLDER --candidates all adds, without --instruction"
+    )
+
+
+def _without_card(collection: Collection) -> Collection:
+    """Return the collection without what `mirblab add` puts into a card and a fingerprint depends on."""
+    card, candidates = replace(collection.card, instruction=""), replace(collection.candidates, rules=())
+    return replace(collection, card=card, candidates=candidates)
 
 
 def sample(collection: Collection, n: int) -> Collection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,8 @@ class RankedQuery:
     """A query with its relevant documents and those of the first stage, as positions in the documents of *source*.
 
     *shortlist*: what the first stage returned, best first, `first_depth` documents; *others*: documents to learn from
-    that are not relevant, best first, of which *n_hard* are in the shortlist. Scores are the first stage's, scaled to 0
-    to 1 over the shortlist, and 0 below it.
+    that are not relevant: *n_judged* that are judged so, then those of the first stage, best first; the first *n_hard*
+    are judged or in the shortlist. Scores are the first stage's, scaled to 0 to 1 over the shortlist, and 0 below it.
     """
 
     source: int
@@ -52,6 +52,7 @@ class RankedQuery:
     others: np.ndarray
     other_scores: np.ndarray
     n_hard: int
+    n_judged: int
     shortlist: np.ndarray
     shortlist_scores: np.ndarray
 
@@ -121,7 +122,7 @@ class RankingLists:
                 state.update(text.encode("utf-8", "surrogatepass") + b"\0")
         for query in (*self.queries, *self.held_out):
             state.update(f"{query.source} {query.n_hard} {query.text}\0".encode("utf-8", "surrogatepass"))
-            for array in (query.relevant, query.grades, query.others):
+            for array in (query.relevant, query.grades, query.others, query.others[: query.n_judged]):
                 state.update(np.ascontiguousarray(array, np.int64).tobytes())
         return state.hexdigest()
 
@@ -228,6 +229,7 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
     rows_of = judged.groupby(judged.query_id.cat.codes.to_numpy()).indices
     judged_docs, grades = judged.doc_id.cat.codes.to_numpy(), judged.relevance.to_numpy()
     tagged = _tags(recipe, collection) if recipe.negatives == "tags" else None
+    refused_of = _judged_negatives(recipe, collection) if recipe.negatives == "judged" else {}
     prefix = f"{collection.card.instruction} " if recipe.instructed else ""
     queries, empty = list[RankedQuery](), np.array([not text for text in collection.texts])
     for place, text in enumerate(collection.query_texts):
@@ -244,20 +246,25 @@ def _ranked_queries(recipe: Recipe, number: int, collection: Collection, apart: 
             if not len(rows):
                 continue
         all_relevant = judged_docs[rows_of[place]]
-        wrong = ~(known_documents | empty)[returned] & ~np.isin(returned, alike(all_relevant))
+        unusable, similar = known_documents | empty, alike(all_relevant)
+        refused = np.setdiff1d(refused_of.get(place, np.empty(0, np.intp)), similar)
+        refused = refused[~unusable[refused]]
+        wrong = ~unusable[returned] & ~np.isin(returned, similar) & ~np.isin(returned, refused)
         wrong &= _below_margin(returned, scores[here], all_relevant, recipe.margin)
         if tagged is not None:
-            returned, own, wrong = _same_tag(recipe, tagged, place, known_documents | empty, alike(all_relevant))
-        others = returned[wrong]
+            returned, own, wrong = _same_tag(recipe, tagged, place, unusable, similar)
+        others = np.concatenate([refused, returned[wrong]])
         if len(others) < recipe.n_negatives:
             continue
-        n_hard = len(others) if tagged is not None else int(wrong[: recipe.first_depth].sum())
+        n_hard = len(others) if tagged is not None else len(refused) + int(wrong[: recipe.first_depth].sum())
         relevant = judged_docs[rows]
-        relevant_scores = np.array([score_of.get(document, 0.0) for document in relevant.tolist()])
+        relevant_scores, refused_scores = (
+            np.array([score_of.get(document, 0.0) for document in part.tolist()]) for part in (relevant, refused)
+        )
+        other_scores = np.concatenate([refused_scores, own[wrong]])
+        negatives = others, other_scores, n_hard, len(refused)
         queries.append(
-            RankedQuery(
-                number, prefix + text, relevant, grades[rows], relevant_scores, others, own[wrong], n_hard, *shortlist
-            )
+            RankedQuery(number, prefix + text, relevant, grades[rows], relevant_scores, *negatives, *shortlist)
         )
     say(
         f"{recipe.name}: {collection.name}: {int(known_queries.sum()):,} of {len(known_queries):,} queries and "
@@ -276,6 +283,19 @@ def _below_margin(returned: np.ndarray, scores: np.ndarray, relevant: np.ndarray
     if not margin or not len(best):
         return np.ones(len(returned), bool)
     return scores <= (1 - margin) * best.max()
+
+
+def _judged_negatives(recipe: Recipe, collection: Collection) -> dict[Hashable, np.ndarray]:
+    """Return by the position of a query the documents that are judged not relevant; MirblabError without any."""
+    refused = collection.qrels[(collection.qrels.relevance <= 0).to_numpy()]
+    if refused.empty:
+        raise MirblabError(
+            f"recipe '{recipe.name}': negatives = \"judged\", but no judgement of {collection.name} is 0; "
+            'write negatives = "first"'
+        )
+    docs = refused.doc_id.cat.codes.to_numpy()
+    rows_of = refused.groupby(refused.query_id.cat.codes.to_numpy()).indices
+    return {place: docs[rows] for place, rows in rows_of.items()}
 
 
 def _tags(recipe: Recipe, collection: Collection) -> tuple[csr_array, csr_array]:
@@ -350,12 +370,17 @@ def _held_out_rows(recipe: Recipe, number: int, queries: list[RankedQuery], want
 
 
 def _drawn_negatives(query: RankedQuery, n: int, easy: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the places of *n* different of the *query*'s others, each with probability *easy* below the shortlist."""
+    """Return the places of *n* different of the *query*'s others: judged ones first, as many as there are.
+
+    Each further one is with probability *easy* below the shortlist.
+    """
+    judged = rng.choice(query.n_judged, min(n, query.n_judged), replace=False)
+    n, n_first = n - len(judged), query.n_hard - query.n_judged
     n_easy = min(int(rng.binomial(n, easy)), len(query.others) - query.n_hard)
-    n_easy = max(n_easy, n - query.n_hard)
-    hard = rng.choice(query.n_hard, n - n_easy, replace=False)
+    n_easy = max(n_easy, n - n_first)
+    hard = query.n_judged + rng.choice(n_first, n - n_easy, replace=False)
     deep = query.n_hard + rng.choice(len(query.others) - query.n_hard, n_easy, replace=False)
-    return np.concatenate([hard, deep]).astype(np.intp)
+    return np.concatenate([judged, hard, deep]).astype(np.intp)
 
 
 def _scaled(scores: np.ndarray, depth: int = 0) -> np.ndarray:

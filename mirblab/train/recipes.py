@@ -87,7 +87,7 @@ class Recipe:
     first: str = "bm25"
     first_depth: Annotated[int, Field(ge=2)] = 50
     n_negatives: NonNegativeInt = 7
-    negatives: Literal["first", "tags"] = "first"
+    negatives: Literal["first", "tags", "judged"] = "first"
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.0
     easy: Annotated[float, Field(ge=0, le=1)] = 0.0
     loss: Literal["listwise", "binary"] = "listwise"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import nbformat
 import pandas as pd
 import pytest
 
@@ -15,6 +18,7 @@ from mirblab.analysis.reranking import (
     reranking_costs,
     reranking_factors,
 )
+from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval import rerank, systems
@@ -73,6 +77,29 @@ def test_depths_that_are_not_there_or_not_positive_are_errors(collection, curve)
         depth_curve(collection, systems.system("bm25"), "maxsim", [0], "nDCG@10")
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"weights": [1.0, 2.0, -0.1]}, r"weights are .* 0 to 1; found \[2.0, -0.1\]"),
+        ({"weights": [float("nan")]}, r"0 to 1; found \[nan\]"),
+        ({"rerankers": []}, "rerankers: found an empty list"),
+        ({"weights": [], "lengths": []}, "lengths, weights: found an empty list"),
+        ({"depths": [0]}, r"depths must be whole numbers from 1, found \[0\]"),
+    ],
+)
+def test_factors_that_make_no_sense_are_refused(collection, given, message):
+    """Before anything is searched, with what was found."""
+    options = {"rerankers": ["maxsim"], "depths": [3]} | given
+    with pytest.raises(MirblabError, match=message):
+        reranking_factors(collection, systems.system("bm25"), measure="nDCG@10", **options)
+
+
+def test_an_empty_table_has_no_verdict():
+    """An error in words, as where Approach0 alone is tried on texts."""
+    with pytest.raises(MirblabError, match="there is no row to describe: no reranker was tried"):
+        describe_reranking(pd.DataFrame([setting("a", "m", 0.1)]).head(0))
+
+
 def test_mixed_scores_are_those_of_the_system_of_that_name(collection, curve):
     """A shallower depth reuses pairs that were scored deeper; the change and its test belong to the same values."""
     first = systems.system("bm25")
@@ -89,6 +116,20 @@ def test_mixed_scores_are_those_of_the_system_of_that_name(collection, curve):
     found = evaluate(first.search(collection, 10), collection, ["R@10"]).value
     assert ((changes.first_rank == 11) == (found.to_numpy() == 0)).all()
     assert changes[changes.first_rank == 11].value.abs().max() == 0  # nothing relevant to move
+
+
+def test_the_notebook_tests_every_depth(tmp_path, monkeypatch):
+    """From the least, and the deeper one where it is asked; so does the verdict, which is made from the same rows."""
+    monkeypatch.setattr(paths, "figures", lambda: tmp_path)
+    source = paths.bundled_path("notebooks", "12_reranking_ablation.ipynb")
+    cells = {cell.id: cell.source for cell in nbformat.read(source, as_version=4).cells}
+    space: dict[str, Any] = {}
+    exec(cells["c01"], space)
+    space |= {"collections": ["mini-wfb", "mini-hol"], "deep_collections": ["mini-wfb"], "n_queries": 3, "deepest": 7}
+    space |= {"systems": ["bm25"], "rerankers": ["approach0"], "depths": [2, 5], "weights": [1.0], "sampled": ""}
+    for name in ("c02", "planned", "causes-1"):
+        exec(cells[name].replace("lab.check_parameters()", ""), space)
+    assert space["causes"].depth.tolist() == [2, 5, 7]
 
 
 def setting(collection: str, reranker: str, change: float, **others: object) -> dict[str, object]:

@@ -13,6 +13,7 @@ import mirblab as lab
 from mirblab.app import batch, console, inventory, places, stamps, suite_files, verification
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
+from mirblab.data.beir import write_collection
 from mirblab.encoders import local
 from mirblab.sources import mini
 
@@ -173,6 +174,29 @@ def test_a_sample_of_the_queries_is_computed_where_only_these_are_expected(own, 
     cells = verification.verify("mini", chosen_collections=["mini-qa"])
     assert cells.queries.tolist() == [30] and cells.state.tolist() == ["OK"]
     assert states(chosen_collections=["mini-hol"]) == {"bm25": "OK", "minilm": "OK"}  # an update keeps the others
+
+
+def test_a_card_that_adds_rules_or_an_instruction_is_named_and_what_to_do(own, tmp_path, monkeypatch):
+    """The published folder, added without them, is what the values are of; other texts are another version."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    ask(monkeypatch, ["theorems"], ["bm25"])
+
+    def note(text: str = "group", **card: object) -> str:
+        rows = [{"_id": name, "text": f"{text} {name}"} for name in ("a", "b")]
+        folder = write_collection(tmp_path / f"folder {text}", rows, rows, {"test": [("a", "b", 1)]}, {})
+        shutil.rmtree(paths.data() / "theorems", ignore_errors=True)
+        lab.add(folder, "theorems", **card)
+        if own.read_text("utf-8").count("theorems") == 0:
+            verification.update("mini")
+        return verification.verify("mini", chosen_collections=["theorems"]).note.iloc[0]
+
+    assert note(candidates="all") == ""
+    do = "in another home (MIRBLAB_HOME) verify what mirblab add FOLDER --candidates all adds, without --instruction"
+    said = "values are expected of theorems as it is published, and its card here adds"
+    assert note() == f"{said} candidates (not-self); {do}"
+    assert note(instruction="Find it.") == f"{said} candidates (not-self) and an instruction; {do}"
+    assert note(candidates="all", instruction="Find it.") == f"{said} an instruction; {do}"
+    assert "another version" in note("ring", instruction="Find it.")
 
 
 def test_the_command_says_what_fails_and_leaves_a_report(own, capsys):

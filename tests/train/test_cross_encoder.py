@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,20 +227,35 @@ def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
     assert weights(one) == weights(again) != weights(other)
 
 
-def test_a_killed_training_goes_on_to_the_same_bytes(home: Path) -> None:
-    """kill -9 loses the steps after the last checkpoint, which are taken again."""
-    whole = train.train("mine", steps=40, out="whole")
+def killed(out: str, changes: dict[str, Any]) -> Path:
+    """Kill a training of the recipe `mine` after some checkpoints, and return the folder where they are."""
     process = multiprocessing.get_context("fork").Process(
-        target=train.train, args=["mine"], kwargs={"steps": 40, "out": "cut"}
+        target=train.train, args=["mine"], kwargs=changes | {"out": out}
     )
     process.start()
-    workshop, limit = paths.models() / ".training" / "cut", time.monotonic() + 120
+    workshop, limit = paths.models() / ".training" / out, time.monotonic() + 120
     while not list(workshop.glob("step-*3.safetensors")) and process.is_alive() and time.monotonic() < limit:
         time.sleep(0.005)
     process.kill()
     process.join()
-    assert not (paths.models() / "cut").exists() and list(workshop.glob("step-*"))
+    assert not (paths.models() / out).exists() and list(workshop.glob("step-*"))
+    return workshop
+
+
+def test_a_killed_training_goes_on_to_the_same_bytes(home: Path) -> None:
+    """kill -9 loses the steps after the last checkpoint, which are taken again."""
+    whole = train.train("mine", steps=40, out="whole")
+    workshop = killed("cut", {"steps": 40})
     assert weights(train.train("mine", steps=40, out="cut")) == weights(whole)
+    assert read_log(workshop).loss.dropna().tolist() == train.training_log("whole").loss.dropna().tolist()
+
+
+def test_a_killed_late_interaction_goes_on_to_the_same_bytes(home: Path) -> None:
+    """kill -9 in the middle of a training from collections, with documents of the first stage."""
+    changes = BI_ENCODER | {"late": 8, "steps": 40}
+    whole = train.train("mine", **changes, out="whole")
+    workshop = killed("cut", changes)
+    assert weights(train.train("mine", **changes, out="cut")) == weights(whole)
     assert read_log(workshop).loss.dropna().tolist() == train.training_log("whole").loss.dropna().tolist()
 
 
@@ -309,6 +325,22 @@ def test_negatives_are_below_the_margin(home: Path) -> None:
     assert cut > 10
 
 
+@pytest.mark.parametrize(("first", "name", "split"), [("structure", "mini-wfb", "test"), ("tiny", "made-up", "train")])
+def test_negatives_are_those_of_any_first_stage(home: Path, first: str, name: str, split: str) -> None:
+    """Of structure search and of vectors, too: its documents in its order, without those that are relevant."""
+    (home / "registry" / "systems.toml").write_text('[tiny]\nlabel = "Tiny"\nkind = "dense"\nencoder = "tiny"\n')
+    changes = BI_ENCODER | {"first": first, "collections": (f"{name}:{split}",), "first_depth": 6, "max_queries": 20}
+    material = gather_lists(recipe("mine", **changes, near=0.0))
+    collection = catalogue.load(name, split).sample(20, 0)
+    run, queries = system(first).search(collection), [*material.queries, *material.held_out]
+    assert len(queries) > 12 and len(set(collection.query_texts)) == 20
+    for query in queries:
+        place = collection.query_texts.index(query.text)
+        returned = run[run.query_id.cat.codes == place].doc_id.cat.codes.tolist()
+        assert query.shortlist.tolist() == returned[:6]
+        assert query.others.tolist() == [at for at in returned[:60] if at not in query.relevant]
+
+
 def write_tags(folder: Path) -> None:
     """Give the documents and queries of a made-up collection one of two tags by their number."""
     for name in ("corpus", "queries"):
@@ -325,6 +357,39 @@ def test_negatives_can_share_a_tag_with_the_query(home: Path) -> None:
         assert len(query.others) == 6 == query.n_hard and not set(query.others) & set(query.relevant)
         assert len({at % 2 for at in (*query.others, *query.relevant)}) == 1
     assert len({at for query in material.queries for at in query.others}) > 50
+
+
+def test_negatives_can_be_judged_not_relevant(home: Path) -> None:
+    """They are drawn before any of the first stage, which fills up; what repeats the relevant one is left out."""
+    folder = home / "data" / "made-up"
+    texts = pd.read_json(folder / "corpus.jsonl", lines=True, dtype=str).text
+    texts[49] = texts[3]
+    pd.DataFrame({"_id": [f"d{at:03d}" for at in texts.index], "title": "", "text": texts}).to_json(
+        folder / "corpus.jsonl", orient="records", lines=True
+    )
+    plan, plain = (
+        recipe("mine", negatives=name, held_out_queries=0, steps=40, epochs=4) for name in ("judged", "first")
+    )
+    returned = gather_lists(plain).queries
+    judged = {"q000": [50, 51, 52, 53, 54], "q001": returned[1].others[[2, 1]].tolist(), "q003": [49]}
+    with (folder / "qrels" / "train.tsv").open("a") as file:
+        file.writelines(f"{query}\td{at:03d}\t0\n" for query, places in judged.items() for at in places)
+    material = gather_lists(plan)
+    assert [query.n_judged for query in material.queries[:5]] == [5, 2, 0, 0, 0]
+    place_of, drawn = {text: place for place, text in enumerate(texts)}, list[list[int]]()
+    for step in range(plan.steps):
+        drawn += [[place_of[text] for text in row] for row in material.draw(plan, step).documents]
+    assert {at for relevant, *wrong in drawn if relevant == 0 for at in wrong} == {*judged["q000"]}
+    second = [wrong for relevant, *wrong in drawn if relevant == 1]
+    assert second and all(len({*judged["q001"], *wrong}) == len(set(wrong)) == 3 for wrong in second)
+    assert set(material.queries[1].others) == set(returned[1].others)
+    assert len(material.queries[1].others) == len(returned[1].others)
+    unknown = [replace(material.queries[0], n_judged=0), *material.queries[1:]]
+    assert replace(material, queries=unknown).fingerprint() != material.fingerprint()
+    others = ["most of the first 10 that bm25 returned", "judged not relevant where there are enough, else most of"]
+    for name, told in zip(("first", "judged"), others, strict=True):
+        card = (train.train("mine", negatives=name, steps=1, out=name) / "README.md").read_text()
+        assert f"one relevant document and 3 others, {told}" in card
 
 
 def test_the_recipe_for_answers_learns_from_a_real_dump(
@@ -411,6 +476,8 @@ def test_a_document_that_is_relevant_to_another_query_is_no_wrong_answer(home: P
         ({"trained_share": 0.5}, "a cross-encoder is trained whole"),
         ({"n_negatives": 0}, "a cross-encoder ranks a document above others"),
         ({"negatives": "tags"}, 'negatives = "tags", but made-up has no tags'),
+        ({"negatives": "judged"}, 'negatives = "judged", but no judgement of made-up is 0; write negatives = "first"'),
+        ({"negatives": "hardest"}, "negatives is 'hardest'"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(home: Path, changes: dict[str, Any], message: str) -> None:

@@ -144,7 +144,10 @@ def search_faiss(name: str, n: int, sums: np.ndarray, queries: np.ndarray, truth
         index.add(some)
         spent += time.perf_counter() - start
     space = faiss.ParameterSpace()
-    choices = {"HNSW": ["efSearch=128", "efSearch=512"], "IVFL": ["nprobe=64", "nprobe=256"]}
+    choices = {
+        "HNSW": ["efSearch=128", "efSearch=512", "efSearch=2048"],
+        "IVFL": ["nprobe=64", "nprobe=256", "nprobe=1024"],
+    }
     for setting in choices.get(name[:4], [""]):
         if setting:
             space.set_index_parameters(index, setting + (",k_factor_rf=10" if "Refine" in name else ""))

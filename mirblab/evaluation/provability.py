@@ -67,8 +67,11 @@ class Provability:
         *Provable@k,d*: a proof of depth d applies only the first k retrieved statements. At depth 1 one statement is
         applied whose hypotheses the goal's context has; at depth 2 its hypotheses may be concluded from the context by
         one more statement each. *Useful@k*: one of the first k begins such a proof of depth 2, whose other statements
-        may be any earlier ones of the database. A goal that is not in the run has the value 0.
+        may be any earlier ones of the database. A goal that is not in the run has the value 0. MirblabError for no
+        measure, an unknown one, and a run with queries that are no goals here.
         """
+        if not measures:
+            raise MirblabError("no measure was named; name one or more, such as Useful@10")
         parsed = {name: _parse(name) for name in measures}
         rankings = self._rankings(run, max(k for k, _ in parsed.values()))
         rows = []

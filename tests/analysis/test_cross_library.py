@@ -82,8 +82,11 @@ def test_the_population_is_that_of_two_captures():
 
 
 def test_bad_input_is_named():
-    """No pair, and no resample."""
+    """No pair, no resample, and a grade that no pair has in either reading."""
     with pytest.raises(MirblabError, match="no judged pair"):
         compare_readings(judged([]))
     with pytest.raises(MirblabError, match="n_resamples must be at least 1, found 0"):
         estimate_missed(judged([("q", "d", 1, 1, 1.0, "bm25:1")]), n_resamples=0)
+    for grade in (9, -1):
+        with pytest.raises(MirblabError, match=f"relevant_from is from 1 to 2, the highest grade.*, found {grade}"):
+            estimate_missed(judged([("q", "d", 1, 2, 1.0, "bm25:1"), ("q", "e", 0, 0, 1.0, "bm25:2")]), grade)

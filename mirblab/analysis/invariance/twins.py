@@ -37,14 +37,15 @@ class Twins:
 
 
 def rewrite_documents(
-    collection: Collection, n_documents: int = 200, rules: Sequence[str] = (), *, seed: int = 0, longest: int = 600
-) -> Twins:
+    collection: Collection, n_documents: int = 200, rules: Sequence[str] | None = None, *, seed: int = 0,
+    longest: int = 600,
+) -> Twins:  # fmt: skip
     """Return at most *n_documents* documents of a collection, each rewritten once to keep and once to change.
 
     Documents are drawn by *seed* among those of at most *longest* characters, so that no encoder cuts them, that have a
-    rule of both kinds. *rules* are names of `formula.RULES` (none: all). Of the rules that apply to a document the one
-    with the fewest documents so far is used, so that rare rules are met as often as they can be. MirblabError for an
-    unknown rule, rules of one kind only, and a collection in which no document has twins.
+    rule of both kinds. *rules* are names of `formula.RULES` (None: all). Of the rules that apply to a document the one
+    with the fewest documents so far is used, so that rare rules are met as often as they can be. MirblabError for no
+    rule, an unknown one, rules of one kind only, and a collection in which no document has twins.
 
     >>> from mirblab.sources.catalogue import load
     >>> twins = rewrite_documents(load("mini-pairs"), 3)
@@ -52,8 +53,10 @@ def rewrite_documents(
     (3, 9, 6)
     """
     check_positive(n_documents=n_documents, longest=longest)
-    check_known("rule", rules, list(RULES))
-    names = list(rules) or list(RULES)
+    names = list(RULES if rules is None else rules)
+    if not names:
+        raise MirblabError("no rule was named; leave `rules` out for all")
+    check_known("rule", names, list(RULES))
     if {RULES[name].effect for name in names} != {KEEPS, CHANGES}:
         raise MirblabError(
             f"the rules {', '.join(names)} are of one kind; give at least one that keeps the meaning and one that "

@@ -115,6 +115,8 @@ def _ones(rows: np.ndarray, columns: np.ndarray, n: int) -> csr_array:
 def hub_table(graph: ProofGraph, share: float = HUB_SHARE) -> pd.DataFrame:
     """Return the documents that more than a *share* of the proofs use, most used first: proofs, share; by doc_id.
 
+    MirblabError for a *share* that is not above 0 and at most 1.
+
     >>> from mirblab.data.collection import from_rows
     >>> corpus = [{"_id": name, "text": name, "metadata": {"order": n}} for n, name in enumerate("abcd")]
     >>> uses = [("b", "a", 1), ("c", "a", 1), ("d", "c", 1), ("d", "b", 1)]
@@ -122,6 +124,8 @@ def hub_table(graph: ProofGraph, share: float = HUB_SHARE) -> pd.DataFrame:
     >>> hub_table(premise_graph(c), 0.5).proofs.to_dict()
     {'a': 2}
     """
+    if not 0 < share <= 1:
+        raise MirblabError(f"a share of the proofs is above 0 and at most 1, found {share}")
     table = pd.DataFrame({"proofs": graph.n_uses, "share": graph.n_uses / graph.n_proofs}, pd.Index(graph.doc_ids))
     return table[table.share > share].sort_values("proofs", ascending=False, kind="stable").rename_axis("doc_id")
 

@@ -57,7 +57,8 @@ def estimate_missed(
     pooled is the estimator of Horvitz and Thompson (JASA 1952): a judged pair stands for 1 / share pairs. It assumes
     only that the pairs were drawn as `share` says. beyond is Chapman's estimator (1951) of a population of which two
     captures, by names and by texts, have some members in common; it assumes that one does not say anything about the
-    other. Where what is found by its name is found by its text more easily, it is too low.
+    other. Where what is found by its name is found by its text more easily, it is too low. MirblabError for a
+    *relevant_from* below 1 or above the highest grade of both readings.
 
     >>> from mirblab.sources.same_theorem import read_same_theorem
     >>> table = estimate_missed(read_same_theorem(), n_resamples=10)
@@ -65,6 +66,9 @@ def estimate_missed(
     True
     """
     check_positive(n_resamples=n_resamples)
+    highest = int(judged[["first", "second"]].to_numpy().max(initial=1))
+    if not 1 <= relevant_from <= highest:
+        raise MirblabError(f"relevant_from is from 1 to {highest}, the highest grade, found {relevant_from}")
     table = []
     for libraries, rows in _parts(_of_sampled_pools(judged)):
         relevant = rows[["first", "second"]].min(axis=1) >= relevant_from

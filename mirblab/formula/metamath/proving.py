@@ -136,13 +136,14 @@ def draw_goals(
     """Return goals of the theorems contributed from the day *at* on, before *until* ("": all later ones), by id.
 
     At most *n_goals* (0: all) are drawn by *seed*, a second step of a theorem only when each theorem has one. Theorems
-    of mathboxes and old versions are left out. MirblabError when there are none.
+    of mathboxes and old versions are left out. MirblabError when there are none, and for a number below 0.
 
     >>> from mirblab.formula.metamath.database import read_logic
     >>> logic = read_logic("mini")
     >>> len(draw_goals(logic, "2025-04-15", n_goals=20))
     20
     """
+    check_positive(n_goals=n_goals or 1)
     period = read_period(at, until)
     chosen = [
         each.label for each in logic.assertions

@@ -18,9 +18,9 @@ that of two systems and significance.compare, "fuse" the fusion of their runs. W
 search, "encode" with no vector stored and "dense" with all of them.
 
 With --all everything is done with each collection, 100 documents deep: BM25, codes of two bits per dimension for the
-vectors of a static encoder, the fusion of both by reciprocal ranks, and near-duplicates. "again" has all indexes
-stored, but no run. The last table has, for each step, the slope of its seconds and of its own memory between the sizes,
-on a logarithmic scale: 1 is linear growth.
+vectors of a static encoder, trained before (mirblab train static-math), the fusion of both by reciprocal ranks,
+and near-duplicates. "again" has all indexes stored, but no run. The last table has, for each step, the slope of its
+seconds and of its own memory between the sizes, on a logarithmic scale: 1 is linear growth.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+
+from mirblab.core import paths
 
 N_QUERIES, BLOCK = 200, 10_000
 ALL_DEPTH = 100
@@ -289,6 +291,8 @@ def show_all(home: Path | None, sizes: list[int], name: str) -> None:
     found: dict[str, list[dict[str, object]]] = {}
     for n_docs in sizes:
         with tempfile.TemporaryDirectory(dir=home, prefix="parts-") as folder:
+            Path(folder, "home").mkdir()
+            Path(folder, "home", "models").symlink_to(paths.models())
             label = f"{n_docs:>10,} {'parts':>6}"
             found.setdefault("write", []).append(show(folder, label, "write", n_docs, False))
             for step, numbers in steps.items():

@@ -231,7 +231,14 @@ def measure(step: str, folder: Path, numbers: list[int | str]) -> dict[str, obje
 
 
 def show(home: str, label: str, step: str, *numbers: int | str) -> dict[str, object]:
-    """Run a step in a process of its own, print a line of the table, and return what was measured."""
+    """Run a step in a process of its own, print a line of the table, and return what was measured.
+
+    Its home is a new one but for the models, which are those of this process.
+    """
+    models = Path(home, "home", "models")
+    models.parent.mkdir(exist_ok=True)
+    if not models.is_symlink():
+        models.symlink_to(paths.models())
     task = [
         sys.executable,
         __file__,
@@ -291,8 +298,6 @@ def show_all(home: Path | None, sizes: list[int], name: str) -> None:
     found: dict[str, list[dict[str, object]]] = {}
     for n_docs in sizes:
         with tempfile.TemporaryDirectory(dir=home, prefix="parts-") as folder:
-            Path(folder, "home").mkdir()
-            Path(folder, "home", "models").symlink_to(paths.models())
             label = f"{n_docs:>10,} {'parts':>6}"
             found.setdefault("write", []).append(show(folder, label, "write", n_docs, False))
             for step, numbers in steps.items():

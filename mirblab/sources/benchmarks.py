@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -77,7 +79,7 @@ def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[s
         for _, row in _rows(papers, ["paper_id", "link"])
         if _arxiv(row["link"]) in wanted
     }
-    slogans = _slogans(release) if text == "slogan" else {}
+    slogans = release.one(r"theorem_slogan\.parquet", "theorem_slogan.parquet") if text == "slogan" else None
     stated: dict[str, list[tuple[str, str]]] = defaultdict(list)  # by paper, id and number of each statement
 
     for place, row in _rows(theorems, ["theorem_id", "paper_id", "name"]):
@@ -98,11 +100,14 @@ def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[s
         texts.append({"_id": f"q{number:03}", "text": read_field(row, "query", str, place)})
 
     def corpus() -> Iterator[Row]:
-        for place, row in _rows(theorems, ["theorem_id", "name", "body"]):
-            name = read_id(row, "theorem_id", place)
-            body = slogans.get(name, "") if text == "slogan" else str(row["body"] or "").strip()
-            left_out["statements without a slogan (empty)"] += text == "slogan" and not body
-            yield {"_id": name, "title": str(row["name"] or ""), "text": body}
+        with closing(sqlite3.connect("")) as store:  # a file that SQLite deletes itself, not memory
+            if slogans:
+                _store_slogans(slogans, store)
+            for place, row in _rows(theorems, ["theorem_id", "name", "body"]):
+                name = read_id(row, "theorem_id", place)
+                body = _slogan(name, store) if slogans else str(row["body"] or "").strip()
+                left_out["statements without a slogan (empty)"] += text == "slogan" and not body
+                yield {"_id": name, "title": str(row["name"] or ""), "text": body}
 
     return {"theoremsearch": BenchmarkRows(corpus(), texts, {"test": judged}, left_out)}
 
@@ -368,13 +373,20 @@ def _column(given: str, usual: tuple[str, ...], option: str, columns: list[str])
     return found
 
 
-def _slogans(release: Release) -> dict[str, str]:
-    slogans: dict[str, str] = {}
-    for place, row in _rows(
-        release.one(r"theorem_slogan\.parquet", "theorem_slogan.parquet"), ["theorem_id", "slogan"]
-    ):
-        slogans.setdefault(read_id(row, "theorem_id", place), str(row["slogan"] or "").strip())
-    return slogans
+def _store_slogans(path: Path, store: sqlite3.Connection) -> None:
+    """Store the first slogan of each statement, in whatever order the file has them."""
+    rows = _rows(path, ["theorem_id", "slogan"])
+    found = ((read_id(row, "theorem_id", place), str(row["slogan"] or "").strip()) for place, row in rows)
+    try:
+        store.execute("CREATE TABLE slogans (id TEXT PRIMARY KEY, slogan TEXT) WITHOUT ROWID")
+        store.executemany("INSERT OR IGNORE INTO slogans VALUES (?, ?)", found)
+    except sqlite3.Error as error:
+        raise MirblabError(f"the slogans of {path} do not fit into a temporary file: {error}; set TMPDIR") from error
+
+
+def _slogan(name: str, store: sqlite3.Connection) -> str:
+    found = store.execute("SELECT slogan FROM slogans WHERE id = ?", (name,)).fetchone()
+    return str(found[0]) if found else ""
 
 
 def _arxiv(link: object) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from mirblab.data.collection import load_folder
 from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import tier_drops
 from mirblab.sources import benchmarks, catalogue
+from mirblab.sources.shared import release
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -151,6 +154,28 @@ def test_theorem_search_grades_the_theorem_and_its_paper(tmp_path: Path) -> None
     assert load_folder(again).document("1") == "Theorem 3.1 slogan 1"
     with pytest.raises(MirblabError, match="text is 'statement' or 'slogan', found 'body'"):
         benchmarks.theorem_search(tmp_path / "t", tmp_path / "out", text="body")
+
+
+def test_slogans_are_not_held_in_memory(tmp_path: Path) -> None:
+    """Of 20,000 long slogans in another order than the statements each finds its own, the first where there are two."""
+    n = 20_000
+    said = {number: f"slogan {number} " + "x" * 400 for number in range(1, n)}  # the last statement has none
+    rows = [{"theorem_id": number, "slogan": text} for number, text in reversed(said.items())]
+    folder = publish_theorem_search(tmp_path / "t")
+    parquet(folder / "theorem_slogan.parquet", [*rows, {"theorem_id": 7, "slogan": "a later one"}])
+    stated = [{"theorem_id": number, "paper_id": 9, "name": "", "body": ""} for number in range(1, n + 1)]
+    parquet(folder / "theorem.parquet", stated)
+    with release.open_release(folder, "TheoremSearch", "") as files:
+        tracemalloc.start()
+        made = benchmarks.SOURCES["theoremsearch"].read(files, text="slogan")["theoremsearch"]
+        texts = hashlib.sha256()
+        for row in made.corpus:
+            texts.update(row["text"].encode())
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert texts.hexdigest() == hashlib.sha256("".join(said.values()).encode()).hexdigest()
+    assert made.left_out["statements without a slogan (empty)"] == 1
+    assert peak < sum(map(len, said.values())) / 2
 
 
 def test_theorem_matching_takes_the_verdicts_as_grades(tmp_path: Path) -> None:

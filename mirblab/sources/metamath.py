@@ -8,12 +8,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.core.terminal import say
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Judgement, LibraryStatement, Row
@@ -30,6 +31,8 @@ _CONTRIBUTED = re.compile(rf"\(Contributed by\b[^()]*?{_DAY.pattern}")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 URL = "https://github.com/metamath/set.mm"
 LICENCE = "CC0-1.0"
+# The databases of that repository, which are in the public domain.
+PUBLIC = ("set.mm", "iset.mm", "nf.mm", "ql.mm", "hol.mm", "peano.mm", "big-unifier.mm", "demo0.mm", "miu.mm")
 N_HUBS_SHOWN = 20
 _NONE = "no premise that was there at the beginning"
 _OLD = re.compile(r"(?:OLD|ALT)[A-Z0-9]*$")
@@ -97,21 +100,39 @@ def build(
     *origin* is a .mm file (or gzipped), a folder, archive or git URL with one, or None for a shallow clone of the
     public set.mm. *seed* draws the test queries. With *at*, a day such as 2014-01-01, the collection is
     metamath-premise-at-2014-01-01 alone: the assertions contributed before that day, and as test queries the theorems
-    contributed from it on, before *until* ("": all later ones). Raises MirblabError for other formats and days.
+    contributed from it on, before *until* ("": all later ones). Where no comment is a query,
+    metamath-informal is not made. Raises MirblabError for other formats and days, and where no proof uses an assertion.
     """
     out, period = Path(out), read_period(at, until)
     suffix = f"-at-{period.at}" if period else ""
-    names = {f"{name}{suffix}": name for name in COLLECTIONS if not period or name == "metamath-premise"}
-    with _opened(origin) as (source, path), builder.replace_folders(out, tuple(names)) as folders:
+    names = [name for name in COLLECTIONS if not period or name == "metamath-premise"]
+    with _opened(origin) as (source, path):
         database = read_database(path)
         if not database.assertions:
             raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
-        content = f"blake2b:{database.digest}"
-        for folder, name in zip(folders, names.values(), strict=True):
-            rows, more = _premises_of(database, period, seed) if period else COLLECTIONS[name](database, seed)
-            about = builder.read_about(name) | {"content": content, "seed": seed, "database": path.name, **more}
-            builder.write_collection(folder, rows, about, source, builder="metamath", revision=content, licence=LICENCE)
-    return [out / name for name in names]
+        made = {
+            name: _premises_of(database, period, seed) if period else COLLECTIONS[name](database, seed)
+            for name in names
+        }
+        asked = [name for name, (rows, _) in made.items() if any(rows.judged.values())]
+        if "metamath-premise" not in asked:
+            raise MirblabError(
+                f"{path.name}: {len(database.assertions):,} assertions that begin with '|-', and no proof uses another "
+                "one, so that there is no query; nothing was written"
+            )
+        if len(asked) < len(made):
+            say(f"metamath-informal is not made: no comment in {path.name} describes one assertion alone")
+        content, is_public = f"blake2b:{database.digest}", path.name.removesuffix(".gz") in PUBLIC
+        origins = source if is_public else replace(source, source=source.shown or source.source)
+        licence = LICENCE if is_public else "none stated"
+        with builder.replace_folders(out, tuple(f"{name}{suffix}" for name in asked)) as folders:
+            for folder, name in zip(folders, asked, strict=True):
+                rows, more = made[name]
+                about = builder.read_about(name) | {"content": content, "seed": seed, "database": path.name, **more}
+                builder.write_collection(
+                    folder, rows, about, origins, builder="metamath", revision=content, licence=licence
+                )
+    return [out / f"{name}{suffix}" for name in asked]
 
 
 def find_database(source: str | Path) -> Path:

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
@@ -68,7 +68,8 @@ class RocqFile:
 def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     """Write rocq-premise under *out* and return its folder.
 
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of math-comp, whose licence the card has.
+    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of math-comp. The card of another library
+    has the licence that its files state.
     Only the files of its project file are read, or all without one; tests are not. *seed* draws the test queries.
     """
     out = Path(out)
@@ -81,9 +82,18 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
             raise MirblabError(
                 f"{source.shown or URL}: found {len(files)} .v files and no lemma; is it a Rocq library?"
             )
+        if not any(item.uses for item in stated):
+            raise MirblabError(
+                f"{source.shown or URL}: {len(stated):,} lemmas, of which no script names another, so that there is no "
+                "query; give the whole library"
+            )
         rows, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
         about = builder.read_about(NAME) | {"content": content, "seed": seed, **more}
-        builder.write_collection(folder, rows, about, source, builder="rocq", revision=content, licence=LICENCE)
+        is_math_comp = any(Path(name).stem == "ssrnat" for name in files)
+        licence = LICENCE if is_math_comp else release.find_licence(source.folder)
+        if source.source == URL and not is_math_comp:
+            source = replace(source, source=source.shown)
+        builder.write_collection(folder, rows, about, source, builder="rocq", revision=content, licence=licence)
     return [out / NAME]
 
 
@@ -170,7 +180,8 @@ class _Reader:
         self.script: list[str] = []
 
     def take(self, sentence: str) -> None:
-        body = _MODIFIER.sub("", sentence, count=1)
+        # Inside a proof a bullet, or the braces around subgoals, may stand before a sentence: "} Qed."
+        body = _MODIFIER.sub("", sentence.lstrip("{}+-* "), count=1)
         word = match[0] if (match := re.match(r"[\w.]*\w", body)) else ""
         if self.proof:
             if word in _ENDS:

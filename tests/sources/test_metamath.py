@@ -225,9 +225,20 @@ def test_a_database_in_which_nothing_is_proved_is_refused_and_nothing_is_written
     built = metamath.build(database, tmp_path / "out")
     before = content(tmp_path / "out")
     (database.parent / "axioms.mm").write_text(LOGIC, encoding="utf-8")
-    with pytest.raises(MirblabError, match=r"'metamath-premise' would have no query.*nothing was written"):
+    with pytest.raises(MirblabError, match=r"axioms.mm: 2 assertions .* no proof uses another .* nothing was written"):
         metamath.build(database.parent / "axioms.mm", tmp_path / "out")
     assert content(tmp_path / "out") == before and [folder.name for folder in built] == list(metamath.COLLECTIONS)
+
+
+def test_a_database_without_fit_comments_gives_premises_alone(database: Path, tmp_path: Path, capsys):
+    """Nothing was written, since metamath-informal had no query; the card does not claim set.mm's licence."""
+    (database.parent / "bare.mm").write_text(
+        "$c |- a b $.  one $a |- a $.  two $a |- b $.\nthree $p |- a $= one $.", encoding="utf-8"
+    )
+    [folder] = metamath.build(database.parent / "bare.mm", tmp_path / "out")
+    assert judged(folder, "test", "dev", "train") == {"three": {"one"}}
+    assert card(folder)["licence"] == "none stated" and card(folder)["source"] == "bare.mm"
+    assert "metamath-informal is not made" in capsys.readouterr().out
 
 
 def test_an_earlier_only_collection_without_a_query_loads(built: Path):

@@ -408,6 +408,76 @@ def texts(content: latex.LatexContent) -> list[str]:
     return [statement.text for statement in content.statements]
 
 
+def test_what_a_book_and_its_slides_say_is_one_statement(tmp_path):
+    """Two documents with one text made two queries, each with the proof of its own file alone."""
+    lemma = r"\begin{lemma}%s Every ring has a unit.\end{lemma}\begin{proof} %s \end{proof}"
+    use = r"\begin{theorem}\label{t} Rings are rings, by \ref{unit}.\end{theorem}"
+    book = lemma % (r"\label{unit}", "It is a monoid, which has one by what was said.") + use
+    (tmp_path / "book.tex").write_text(book)
+    (tmp_path / "slides.tex").write_text(lemma % ("", "See the book, or take the empty product of its elements."))
+    answers, premises = map(load_folder, build.build(tmp_path, tmp_path / "out"))
+    assert answers.qrels[["query_id", "doc_id"]].to_numpy().tolist() == [
+        ["unit", "unit-proof"], ["unit", "unit-proof-2"]
+    ]  # fmt: skip
+    assert premises.doc_ids.tolist() == ["t", "unit"] and premises.qrels.doc_id.tolist() == ["unit"]
+
+
+def test_premises_are_older_in_the_order_of_the_document(tmp_path):
+    """Files were in the order of their names; "left as Exercise 7", below the proof, is no premise."""
+    lemma = r"\begin{lemma}\label{a:lemma} Rings are rings.\end{lemma}"
+    theorem = r"""\begin{theorem}\label{t} Fields are rings.\end{theorem}
+        \begin{exercise}\label{e} Prove one half of it.\end{exercise}
+        \begin{proof} By \ref{a:lemma}; for the rest see \ref{e} and \ref{later}. \end{proof}
+        \begin{lemma}\label{later} Fields are fields.\end{lemma}"""
+    (tmp_path / "main.tex").write_text(r"\documentclass{book}\input{second}\input{first}")
+    (tmp_path / "second.tex").write_text(lemma)
+    (tmp_path / "first.tex").write_text(theorem)
+    _, premises = map(load_folder, build.build(tmp_path, tmp_path / "out"))
+    lines = (tmp_path / "out" / premises.name / "corpus.jsonl").read_text().splitlines()
+    assert [json.loads(line)["_id"] for line in lines] == ["a:lemma", "t", "e", "later"]
+    assert set(premises.qrels.doc_id) == {"a:lemma", "e"}
+    left_out = built_card(tmp_path / "out" / premises.name)["counts"]["left_out"]
+    assert left_out["references to a later statement"] == 1
+
+
+@pytest.mark.parametrize(
+    ("printed", "owner"),
+    [("Beweis", "satz"), (r"D\'emonstration", "satz"), ("Proof", "satz"), (r"L\"osung", "bemerkung")],
+)
+def test_a_proof_that_newtheorem_defines_is_no_statement(tmp_path, printed: str, owner: str):
+    """Proofs were documents and queries; a solution is that of the statement before it, a proof that of the theorem."""
+    content = read(
+        tmp_path,
+        rf"\newtheorem{{satz}}{{Satz}}\newtheorem*{{bew}}{{{printed}}}\newtheorem{{bem}}{{Bemerkung}}"
+        r"\begin{satz}\label{s} Ringe sind Ringe.\end{satz}\begin{bem} Das ist leicht.\end{bem}"
+        r"\begin{bew} Ein Ring ist ein Ring. \end{bew}",
+    )
+    assert [each.kind for each in content.statements] == ["satz", "bemerkung"]
+    assert [each.kind for each in content.statements if each.proofs] == [owner]
+
+
+def test_a_command_with_a_suffix_keeps_its_definition(tmp_path):
+    r"""`\WithSuffix\newcommand\see*[1]{...}` replaced `\see` by a star."""
+    preamble = r"\newcommand{\see}[1]{Lemma~#1}\WithSuffix\newcommand\see*[1]{only #1}"
+    assert theorem(tmp_path, r"By \see{two} and \see*{three}.", preamble) == "By Lemma two and Lemma three."
+
+
+def test_styles_are_found_from_the_folder_of_another_main_file(tmp_path):
+    """A section that compiles alone names paths from its own folder; its commands were not written out."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "sty").mkdir()
+    files = {
+        "a/b/section.tex": r"\documentclass[../../include/alone]{subfiles}\begin{lemma} In $\RR$.\end{lemma}",
+        "include/alone.tex": r"\documentclass{book}\newcommand*{\where}{../../..}\input{\where/sty/mine.sty}",
+        "sty/mine.sty": r"\newcommand{\RR}{\mathbb{R}}",
+    }
+    (tmp_path / "include").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    content = latex.read_latex({name: tmp_path / name for name in files})
+    assert texts(content) == [r"In $\mathbb{R}$."]
+
+
 def test_the_signs_of_a_formula_are_words_of_a_proof(tmp_path):
     """A short sentence with a long formula is a proof; a short sentence alone is none."""
     lemma = r"\begin{lemma}\label{%s} Every %s is one.\end{lemma}\begin{proof}%s\end{proof}"
@@ -603,6 +673,7 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
     [
         (r"Numbers.\quad\textit{Hint:} add.", "Numbers. Hint: add."),
         (r"See \bookref[two][b]{lem:one} and \hyperref[lem:one]{it}.", "See [ref] and it."),
+        (r"So $a \mathbin{$\displaystyle\circ$} b$.", r"So $a \mathbin{\displaystyle\circ} b$."),
         (r"\booklabel{thm:two} Rings are rings.", "Rings are rings."),
         (r"\turn[origin=c]{Rings} are rings.", "Rings are rings."),
         (r"So \xymatrix@C=2em{A \ar[r]^f & B} holds.", "So [diagram] holds."),

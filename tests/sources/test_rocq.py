@@ -153,8 +153,38 @@ def test_the_card_counts_what_was_left_out(built: Path, library: Path):
     }
     assert found["names"] == {"different": 13, "of_several_lemmas": 1, "mentions": 15, "ambiguous_mentions": 4}
     assert "variables and hypotheses of the enclosing section are not in the statements" in found["note"]
-    assert found["command"] == "mirblab build rocq --from tiny-rocq" and found["licence"] == "CECILL-B"
+    assert found["command"] == "mirblab build rocq --from tiny-rocq" and found["licence"] == "none stated"
+    assert found["source"] == "tiny-rocq"
     assert not any(str(library.parent).encode() in raw for raw in content(built).values())
+
+
+def test_the_card_has_the_licence_of_the_library_itself(library: Path, tmp_path: Path):
+    """Every library had that of math-comp, and its address."""
+    (library / "LICENSE").write_text("GNU LESSER GENERAL PUBLIC LICENSE\n")
+    assert card(rocq.build(library, tmp_path / "out")[0])["licence"] == "LGPL"
+    (library / "base" / "nat.v").rename(library / "base" / "ssrnat.v")
+    (library / "_CoqProject").unlink()
+    found = card(rocq.build(library, tmp_path / "out")[0])
+    assert found["licence"] == "CECILL-B" and found["source"] == rocq.URL
+
+
+def test_a_library_whose_lemmas_name_no_other_is_refused(tmp_path: Path):
+    """The error says what was found."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.v").write_text("Lemma one : 1 = 1. Proof. reflexivity. Qed.")
+    with pytest.raises(MirblabError, match=r"in: 1 lemmas, of which no script names another"):
+        rocq.build(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize("end", ["} Qed.", "+ auto. } } Defined.", "- { trivial. }\n} Qed."])
+def test_a_proof_may_end_after_braces_and_bullets(end: str):
+    """Such a proof did not end, and the declarations after it were taken for its script."""
+    source = (
+        f"Lemma one : True. Proof. split. {{ idtac. {end} Instance two : Any := other. Lemma three : True. Admitted."
+    )
+    found = rocq.read_file(source)
+    assert [lemma.name for lemma in found.lemmas] == ["one"] and "other" not in found.lemmas[0].script
+    assert not found.odd["proofs that do not end"]
 
 
 def test_candidates_stand_earlier(built: Path):

@@ -20,15 +20,6 @@ _MARKS = ("lakefile.lean", "lakefile.toml", "lean-toolchain", "blueprint")
 _REVISION = re.compile(r"-(?:main|master|(?P<commit>[0-9a-f]{40}|v?\d[\w.]*))$")
 # Dependencies and build outputs are no part of a repository.
 _NOT_ITS_OWN = frozenset({".git", ".lake", "lake-packages", "build", "node_modules"})
-_LICENCES = (
-    ("Apache License", "Apache-2.0"),
-    ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
-    ("GNU LESSER GENERAL PUBLIC", "LGPL"),
-    ("GNU GENERAL PUBLIC", "GPL"),
-    ("CC0 1.0", "CC0-1.0"),
-    ("Permission is hereby granted, free of charge", "MIT"),
-    ("Redistribution and use in source and binary forms", "BSD"),
-)
 
 
 @dataclass
@@ -86,7 +77,7 @@ def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]
 
 def read_repository(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
     """Return the texts of the repository in the folder *root*; files in other encodings are counted in *odd*."""
-    repository, digest = Repository(name, commit, _licence(root)), hashlib.blake2b(digest_size=16)
+    repository, digest = Repository(name, commit, release.find_licence(root)), hashlib.blake2b(digest_size=16)
     files = sorted((path.relative_to(root).as_posix(), path) for path in root.rglob("*") if path.is_file())
     for short, path in files:
         parts = short.split("/")
@@ -123,9 +114,3 @@ def _roots(folder: Path) -> list[Path]:
         return [folder]
     inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
     return _roots(inside[0]) if len(inside) == 1 else []
-
-
-def _licence(root: Path) -> str:
-    files = sorted(path for path in root.glob("*") if re.match(r"(?:LICEN[CS]E|COPYING)", path.name, re.IGNORECASE))
-    texts = (path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file())
-    return next((short for text in texts for words, short in _LICENCES if words in text), "none stated")

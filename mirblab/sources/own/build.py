@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path, PurePosixPath
 
@@ -167,36 +167,64 @@ def _queries_in_column(table: Table, role: str, left_out: Counter[str]) -> Colle
 def _answers(content: LatexContent) -> CollectionRows:
     """Return statement to proof; equal proofs are one document, relevant for each of its statements."""
     left_out, proofs = Counter(content.odd), dict[str, list[str]]()
-    statements = {statement.id: statement for statement in content.statements}
-    for name, statement in statements.items():
-        left_out["statements without a proof"] += not statement.proofs
-        proofs[name] = [proof.text for proof in statement.proofs if not builder.is_trivial_proof(proof.text)]
-        left_out["proofs under six words, or omitted"] += len(statement.proofs) - len(proofs[name])
-    corpus, answers, _ = builder.merge_proofs(proofs, lambda name: _metadata(statements[name]), left_out)
-    queries = [_query(statements[name]) for name in proofs if name in answers]
+    statements = {group[0].id: group for group in _equal_statements(content)}
+    left_out["statements with the text of another one (merged)"] += len(content.statements) - len(statements)
+    for name, group in statements.items():
+        given = [proof.text for statement in group for proof in statement.proofs]
+        left_out["statements without a proof"] += not given
+        proofs[name] = [text for text in given if not builder.is_trivial_proof(text)]
+        left_out["proofs under six words, or omitted"] += len(given) - len(proofs[name])
+    corpus, answers, _ = builder.merge_proofs(proofs, lambda name: _metadata(statements[name][0]), left_out)
+    queries = [_query(statements[name][0]) for name in proofs if name in answers]
     pairs = [(name, doc, 1) for name, docs in answers.items() for doc in docs]
     return CollectionRows(corpus, queries, {"test": pairs}, left_out)
 
 
 def _premises(content: LatexContent) -> CollectionRows:
+    """Return statement to the older statements that it and its proofs refer to; equal statements are one document."""
     left_out, queries, pairs = Counter(content.odd), list[Row](), list[Judgement]()
-    for statement in content.statements:
-        labels = [(label, statement.file) for label in statement.references]
-        labels += [(label, proof.stem) for proof in statement.proofs for label in proof.references]
-        targets = [content.labels.find(*label) for label in labels]
-        left_out["references to what is no statement here (sections, equations, other texts)"] += targets.count(None)
-        left_out["references to the statement itself"] += targets.count(statement)
-        used = list(dict.fromkeys(other.id for other in targets if other is not None and other is not statement))
+    groups = _equal_statements(content)
+    first = {statement: group[0] for group in groups for statement in group}
+    left_out["statements with the text of another one (merged)"] += len(content.statements) - len(groups)
+    for statement, *equal in groups:
+        used: dict[str, None] = {}
+        for label, file, line in (place for each in (statement, *equal) for place in _references(each)):
+            other = content.labels.find(label, file)
+            left_out["references to what is no statement here (sections, equations, other texts)"] += other is None
+            if other is None:
+                continue
+            is_itself, is_later = first[other] is statement, content.is_later(other, file, line)
+            left_out["references to the statement itself"] += is_itself
+            left_out["references to a later statement"] += is_later and not is_itself
+            used |= {} if is_itself or is_later else {first[other].id: None}
         is_query = bool(used) and not latex.is_rarely_proved(statement)
-        left_out["statements that refer to no other (documents, no queries)"] += not used
+        left_out["statements that refer to no older one (documents, no queries)"] += not used
         left_out["examples, exercises, definitions and the like (documents, no queries)"] += bool(used) > is_query
         queries += [_query(statement)] if is_query else []
         pairs += [(statement.id, name, 1) for name in used if is_query]
     corpus = [
-        {"_id": each.id, "title": each.title, "text": each.text, "metadata": _metadata(each)}
-        for each in content.statements
+        {"_id": each.id, "title": each.title, "text": each.text, "metadata": _metadata(each)} for each, *_ in groups
     ]
     return CollectionRows(corpus, queries, {"test": pairs}, left_out)
+
+
+def _equal_statements(content: LatexContent) -> list[list[Statement]]:
+    """Return the statements that say the same, as in a book and its slides, in order, the kinds with proofs first."""
+    groups: dict[tuple[str, ...], list[Statement]] = {}
+    for statement in content.statements:
+        named = [
+            other.id if (other := content.labels.find(label, statement.file)) else label
+            for label in statement.references
+        ]
+        groups.setdefault((statement.text, *named), []).append(statement)
+    return [sorted(group, key=latex.is_rarely_proved) for group in groups.values()]
+
+
+def _references(statement: Statement) -> Iterator[tuple[str, str, int]]:
+    """Yield the labels that a statement and its proofs refer to, each with its file and the line of the text."""
+    yield from ((label, statement.file, statement.line) for label in statement.references)
+    for proof in statement.proofs:
+        yield from ((label, proof.stem, proof.line) for label in proof.references)
 
 
 def _query(statement: Statement) -> Row:

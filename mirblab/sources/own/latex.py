@@ -45,6 +45,14 @@ _BOX = re.compile(
 )
 _HINT = re.compile(r"\\(begin|end)\s*\{hints?\*?\}(?:\s*\[[^][]*\])?")
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
+# What \newtheorem prints above a proof, and above what proves an exercise.
+_PROOF_PRINTED = re.compile(
+    r"(?:sketch of )?proof(?: of\b.*)?|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione|demostraci[óo]n"
+    r"|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
+)
+_SOLUTION_PRINTED = re.compile(
+    r"solution|l[öo]sung|corrig[ée]|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
+)
 _PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
 # Commands that the reader has rules for, whatever an author's style makes of them.
 _KEPT = frozenset(
@@ -140,7 +148,14 @@ _PACKAGES_COMMANDS |= {
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
     exer exercise exercises question ques problem problems conjecture hypothesis assumption setup axiom axioms algorithm
-    solution joke listing warning goal construction""".split()
+    solution joke listing warning goal construction
+    bemerkung bemerkungen beispiel beispiele aufgabe aufgaben übung übungen übungsaufgabe definitionen erinnerung frage
+    fragen vermutung annahme bezeichnung bezeichnungen konvention hinweis warnung konstruktion
+    remarque remarques exemple exemples exercice exercices définition définitions conjecture hypothèse avertissement
+    osservazione osservazioni esempio esempi esercizio esercizi definizione definizioni notazione congettura domanda
+    observación observaciones ejemplo ejemplos ejercicio ejercicios definición definiciones notación conjetura pregunta
+    observação exemplo exemplos exercício exercícios definição definições notação
+    opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача""".split()
 )
 
 
@@ -206,6 +221,7 @@ class LatexContent:
     unknown: Counter[str] = field(default_factory=Counter)
     headed: set[str] = field(default_factory=set)
     unclosed: list[str] = field(default_factory=list)  # places of environments that do not end
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)  # of each file: its document, its place there
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -339,6 +355,11 @@ class LatexContent:
                 owner.proofs.append(proof)
             self.odd["proofs of no statement"] += not owners and before is None
 
+    def is_later(self, statement: Statement, file: str, line: int) -> bool:
+        """Return whether a statement begins after a *line* of a *file* of its document: a proof there cannot use it."""
+        own, other = self.places.get(statement.file, (0, 0)), self.places.get(file, (0, 0))
+        return own[0] == other[0] and (own[1], statement.line) > (other[1], line)
+
     def _find_latest(self, kind: str, proof: OwnProof) -> Statement | None:
         """Return the last statement of a *kind* before a proof in its file; None: there is none."""
         before = (each for each in reversed(self.statements) if each.file == proof.stem and each.line < proof.line)
@@ -408,9 +429,11 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     plain = [
         latex.expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()
     ]
-    kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - set(PROOFS)
-    boxed = {name: prefix for text in plain for name, prefix in _boxed(text)}
-    content = LatexContent(kinds | boxed.keys(), _printed(plain), boxed, odd)
+    printed = _printed(plain)
+    proofs = {name: like for name, words in printed.items() if (like := _proof_like(words))}
+    kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - {*PROOFS, *proofs}
+    boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
+    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd)
     hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
@@ -419,7 +442,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
             continue
         body, shared = latex.read_macros(text, Counter())[1], id(macros[name])
         if shared not in written_macros:
-            written_macros[shared] = _environments(macros[name], content.kinds, plain)
+            written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
         written = latex.expand_macros(body, written_macros[shared], odd)
         n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
         odd["figures, tables beside the text and code of pictures"] += n_figures
@@ -427,8 +450,9 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
         ready[name] = _mark_plain_proofs(written, content.kinds, odd)
     labels = _kinds_of_labels(ready, content)
-    for name, text in ready.items():
-        content.read_file(name, _plain_references(text, labels))
+    content.places = _places(texts)
+    for name in sorted(ready, key=lambda name: content.places[name]):
+        content.read_file(name, _plain_references(ready[name], labels))
     content.assign_proofs()
     if content.unclosed:
         more = ", ..." if len(content.unclosed) > _FEW else ""
@@ -463,6 +487,20 @@ def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
         texts = {name: setting.sub("", _SWITCH.sub("", text)) for name, text in texts.items()}
     values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
     return {name: latex.choose_branches(text, values) for name, text in texts.items()}
+
+
+def _proof_like(words: str) -> str:
+    """Return the environment that one with the printed *words* is read as, `proof` or `solution`, or ""."""
+    words = words.strip(" .:")
+    return "proof" if _PROOF_PRINTED.fullmatch(words) else "solution" if _SOLUTION_PRINTED.fullmatch(words) else ""
+
+
+def _aliases(names: Mapping[str, str]) -> dict[str, Macro]:
+    """Return commands that make each environment of *names* the one that it is like."""
+    pairs = [(name, like) for name, like in names.items() if name != like]
+    return {
+        f"{edge}{{{name}}}": Macro((), f"{edge}{{{like}}}") for name, like in pairs for edge in (r"\begin", r"\end")
+    }
 
 
 def _theorem_macros(macros: Mapping[str, Macro]) -> dict[str, Macro]:
@@ -663,13 +701,7 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
 
 def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return by file the files of its documents in TeX's order; a document begins with a file that none inputs."""
-    inputs = {name: _inputs(name, text, texts) for name, text in texts.items()}
-    input_by_others = {name for names in inputs.values() for name in names}
-    documents = [
-        _read_by(name, inputs)
-        for name, text in texts.items()
-        if name not in input_by_others and (inputs[name] or r"\documentclass" in text)
-    ]
+    documents = _documents(texts)
     in_documents = {name for document in documents for name in document}
     loose = [name for name in texts if name not in in_documents]
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
@@ -681,6 +713,26 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     for name in loose:
         scopes[name] = dict.fromkeys((*_nearest(name, documents), *loose))
     return {name: tuple(scope) for name, scope in scopes.items()}
+
+
+def _documents(texts: Mapping[str, str]) -> list[list[str]]:
+    """Return the files of each document in TeX's order; it begins with a file that no other one inputs."""
+    inputs = {name: _inputs(name, text, texts) for name, text in texts.items()}
+    input_by_others = {name for names in inputs.values() for name in names}
+    return [
+        _read_by(name, inputs)
+        for name, text in texts.items()
+        if name not in input_by_others and (inputs[name] or r"\documentclass" in text)
+    ]
+
+
+def _places(texts: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """Return for each file its document, the one of most files first, and its place there; loose files come last."""
+    documents = sorted(_documents({name: drop_line_marks(text) for name, text in texts.items()}), key=len, reverse=True)
+    places: dict[str, tuple[int, int]] = {}
+    for number, document in enumerate([*documents, *([name] for name in texts)]):
+        places = {name: (number, place) for place, name in enumerate(document)} | places
+    return places
 
 
 def _nearest(name: str, documents: Iterable[list[str]]) -> list[str]:
@@ -707,13 +759,20 @@ def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
 def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
     """Return those of *names* that a file inputs; a path starts at the file's folder or at the first one."""
     inputs: list[str] = []
-    for ends in _packages(text):
+    for ends in (tuple(map(posixpath.basename, paths)) for paths in _packages(text)):
         near = [each for each in names if posixpath.basename(each) in ends]
         beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
         inputs += (beside or near)[:1]
     for places in _input_places(name, text):
-        inputs += [each for each in places if each in names][:1]
+        inputs += [each for each in places if each in names][:1] or _find_by_end(places[0], names)
     return list(dict.fromkeys(inputs))
+
+
+def _find_by_end(path: str, names: Collection[str]) -> list[str]:
+    """Return the only one of *names* with the end of a *path* that leads out of all folders, or none."""
+    end = re.sub(r"^(?:\.\./)+", "", path)
+    found = [name for name in names if f"/{name}".endswith((f"/{end}", f"/{end}.tex"))] if end != path else []
+    return found if len(found) == 1 else []
 
 
 def _packages(text: str) -> list[tuple[str, ...]]:

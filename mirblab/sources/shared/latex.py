@@ -147,14 +147,15 @@ _UNBRACED = re.compile(
     r"(\\(?:overline|underline|bar|hat|tilde|vec|dot|ddot|check|breve|widehat|widetilde|sqrt))\s*"
     r"(\\math(?:bb|bf|cal|frak|rm|scr|it|sf)\s*(?:\{[A-Za-z]\}|[A-Za-z](?![A-Za-z])))"
 )
-_BOXED_FORMULA = re.compile(r"(?<![A-Za-z])\{\$([^$]*)\$\}")
+_BOXED_FORMULA = re.compile(r"(\\math(?:bin|rel|ord|op)\s*|(?<![A-Za-z]))\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
 _DEFINES = re.compile(
-    r"\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand|DeclareMathOperator|DeclarePairedDelimiterX?"
-    r"|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
+    r"(?P<suffix>\\WithSuffix\s*)?\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand"
+    r"|DeclareMathOperator|DeclarePairedDelimiterX?|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
     r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
 )
+_SUFFIX = re.compile(r"\s*[^\s\\\[{]")
 _RENAMED = r"(\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def))(?![A-Za-z])"
 _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
@@ -477,9 +478,13 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
         if match.start() < at:  # inside another definition
             continue
         name = match["braced"] or match["bare"]
-        found, after = _definition(source, match, ends)
+        # \WithSuffix\newcommand\thmref*[1]{...} is what a star after \thmref makes of it.
+        start = _end_of(_SUFFIX, source, match.end()) if match["suffix"] else match.end()
+        found, after = _definition(source, match, start, ends)
         parts.append(source[at : match.start()])
         at = after
+        if match["suffix"]:
+            continue
         if found is None:
             odd["definitions of commands that cannot be followed"] += 1
         elif match["environment"]:
@@ -494,9 +499,9 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
     return macros, "".join([*parts, source[at:]])
 
 
-def _definition(source: str, match: re.Match[str], ends: Mapping[int, int]) -> tuple[list[Macro] | None, int]:
-    """Return the definition that begins with *match*, of an environment both of its parts, or None, and its end."""
-    at, how, arguments = match.end(), match["how"] or "environment", tuple[str, ...]()
+def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, int]) -> tuple[list[Macro] | None, int]:
+    """Return the definition of *match*, read from *at*, of an environment both of its parts, or None, and its end."""
+    how, arguments = match["how"] or "environment", tuple[str, ...]()
     if how == "let":
         alias = _ALIAS.match(source, at)
         return ([Macro((), alias[1])], alias.end()) if alias else (None, at)
@@ -679,7 +684,7 @@ def _next_dollars(text: str) -> dict[int, int]:
 
 @lru_cache(maxsize=1 << 16)  # most formulas of a book are short and occur often
 def _formula(source: str) -> str:
-    source = _BOXED_FORMULA.sub(r"{\1}", _LAYOUT.sub("", source))
+    source = _BOXED_FORMULA.sub(r"\1{\2}", _LAYOUT.sub("", source))
     source = re.sub(r"\\(begin|end)\{equation\*?\}", "$$", source)
     source = " ".join(_UNBRACED.sub(r"\1{\2}", source).split())
     return " ".join(re.sub(r"^\$\$|\$\$$", lambda match: " $$ ", source).split())

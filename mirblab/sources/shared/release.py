@@ -25,6 +25,16 @@ PARTS = ("corpus", "queries", "qrels", "excluded_ids")
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".tsv", ".parquet")
 # As local folders, configurations and their converted copies are named: qrels are the config `default`, split `test`.
 _STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data/)?qrels/|default/|data/)?test"}
+_LICENCES = (
+    ("CeCILL-B FREE SOFTWARE", "CECILL-B"),
+    ("Apache License", "Apache-2.0"),
+    ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
+    ("GNU LESSER GENERAL PUBLIC", "LGPL"),
+    ("GNU GENERAL PUBLIC", "GPL"),
+    ("CC0 1.0", "CC0-1.0"),
+    ("Permission is hereby granted, free of charge", "MIT"),
+    ("Redistribution and use in source and binary forms", "BSD"),
+)
 _SHARD = re.compile(r"(?:-|(?<=/)|^)(\d+)(?:-of-(\d+))?$")
 ChooseParts = Callable[[Iterable[str], str], dict[str, list[str]]]
 
@@ -380,3 +390,11 @@ def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".: ")
+
+
+def find_licence(root: Path) -> str:
+    """Return the short name of the licence that a file in the folder *root* states, else "none stated"."""
+    named = re.compile(r"LICEN[CS]E|COPYING|CeCILL", re.IGNORECASE)
+    files = sorted(path for path in root.glob("*") if named.match(path.name))
+    texts = (path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file())
+    return next((short for text in texts for words, short in _LICENCES if words in text), "none stated")

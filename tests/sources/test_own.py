@@ -450,10 +450,45 @@ def test_a_proof_that_newtheorem_defines_is_no_statement(tmp_path, printed: str,
         tmp_path,
         rf"\newtheorem{{satz}}{{Satz}}\newtheorem*{{bew}}{{{printed}}}\newtheorem{{bem}}{{Bemerkung}}"
         r"\begin{satz}\label{s} Ringe sind Ringe.\end{satz}\begin{bem} Das ist leicht.\end{bem}"
-        r"\begin{bew} Ein Ring ist ein Ring. \end{bew}",
+        r"\begin{bew} Ein Ring ist ein Ring. \end{bew}\begin{bew*} Er ist auch einer. \end{bew*}",
     )
     assert [each.kind for each in content.statements] == ["satz", "bemerkung"]
     assert [each.kind for each in content.statements if each.proofs] == [owner]
+
+
+def test_headings_may_have_keys(tmp_path):
+    """Of thmtools and tcolorbox; the keys stood in the title, and the label was lost. `restatable` was no statement."""
+    content = read(
+        tmp_path,
+        r"\begin{lemma}[name={Zorn, or $[0,1]$},label=zorn] Chains have bounds.\end{lemma}"
+        r"\begin{lemma}[{label=chain},name=Kette $A_{1,2}$] Chains are chains.\end{lemma}"
+        r"\begin{restatable}[Main]{theorem}{mainagain}\label{main} By \cref{zorn} it holds.\end{restatable}"
+        r"\begin{proof} By \cref{chain} all is well.\end{proof}",
+    )
+    assert [(each.kind, each.title, each.label) for each in content.statements] == [
+        ("lemma", "Zorn, or $[0,1]$", "zorn"), ("lemma", "Kette $A_{1,2}$", "chain"), ("theorem", "Main", "main")
+    ]  # fmt: skip
+    assert content.statements[2].text == "By lemma [ref] it holds." and len(content.statements[2].proofs) == 1
+
+
+def test_a_bar_that_a_set_defines_for_itself_is_written_out(tmp_path):
+    r"""The `\given` of mathtools' manual: the definition itself stood in the formulas."""
+    preamble = (
+        r"\newcommand\bar[1][]{\nonscript\:#1\vert\nonscript\:}\providecommand\given{}"
+        r"\DeclarePairedDelimiterX\set[1]\{\}{\renewcommand\given{\bar[\delimsize]}#1}"
+    )
+    assert theorem(tmp_path, r"So $\set{x \given x > 0}$ and $\set*{0}$.", preamble) == (
+        r"So $\{ x \vert x > 0 \}$ and $\{ 0 \}$."
+    )
+
+
+def test_files_of_two_encodings_are_read(tmp_path):
+    """The encoding that the error names was taken for all files, so that `für` in UTF-8 became `fÃ¼r`."""
+    (tmp_path / "old.tex").write_bytes(r"\begin{lemma} Für alle Ringe.\end{lemma}".encode("cp1252"))
+    (tmp_path / "new.tex").write_text(r"\begin{lemma} Für alle Körper.\end{lemma}", "utf-8")
+    files = {name: tmp_path / name for name in ("new.tex", "old.tex")}
+    assert texts(latex.read_latex(files, "cp1252")) == ["Für alle Körper.", "Für alle Ringe."]
+    assert texts(latex.read_latex(files)) == ["Für alle Körper."]
 
 
 def test_a_command_with_a_suffix_keeps_its_definition(tmp_path):
@@ -476,6 +511,20 @@ def test_styles_are_found_from_the_folder_of_another_main_file(tmp_path):
         (tmp_path / name).write_text(text)
     content = latex.read_latex({name: tmp_path / name for name in files})
     assert texts(content) == [r"In $\mathbb{R}$."]
+
+
+def test_a_file_that_only_a_search_path_finds_is_input(tmp_path):
+    """As with TEXINPUTS, where only one file has the name; of two with the name neither is taken."""
+    one, two = (rf"\begin{{lemma}} {word} $\RR$.\end{{lemma}}" for word in ("One", "Two"))
+    files = {
+        "main.tex": r"\documentclass{book}\newcommand{\RR}{R}\input{part1.2}\input{many}",
+        "x/y/part1.2.tex": one, "x/many.tex": two, "z/many.tex": two,
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    content = latex.read_latex({name: tmp_path / name for name in files})
+    assert content.places["x/y/part1.2.tex"] == (0, 1) and content.places["x/many.tex"][0] > 0
 
 
 def test_the_signs_of_a_formula_are_words_of_a_proof(tmp_path):

@@ -29,6 +29,11 @@ _PRINTED = re.compile(
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
 # Environments that an author defines as code, or as not printed.
+_KEYED = re.compile(r"\s*,?\s*(?:name|title|note|label|style|continues|unnumbered|qed|restate)\s*=")
+_KEY = re.compile(
+    r"([a-z]+)\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\[((?:[^][]|\[[^][]*\])*)\]|((?:[^,{}$]|\{[^{}]*\}|\$[^$]*\$)*))"
+)
+_RESTATED = re.compile(r"\s*\{([^{}]+)\}\s*\{[^{}]*\}")
 _EXCLUDED = re.compile(
     r"\\(?:excludecomment|lstnewenvironment|DefineVerbatimEnvironment|newtcblisting|newverbatim|RecustomVerbatimEnvironment"
     r"|newminted\s*\[([^][]*)\])\s*\{([^{}]+)\}"
@@ -431,6 +436,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     ]
     printed = _printed(plain)
     proofs = {name: like for name, words in printed.items() if (like := _proof_like(words))}
+    proofs |= {f"{name}*": like for name, like in proofs.items()}
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
     content = LatexContent(kinds | boxed.keys(), printed, boxed, odd)
@@ -448,7 +454,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         odd["figures, tables beside the text and code of pictures"] += n_figures
         written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(content.kinds)), " ")
         written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
-        ready[name] = _mark_plain_proofs(written, content.kinds, odd)
+        ready[name] = _mark_plain_proofs(_plain_headings(written, content.kinds), content.kinds, odd)
     labels = _kinds_of_labels(ready, content)
     content.places = _places(texts)
     for name in sorted(ready, key=lambda name: content.places[name]):
@@ -570,6 +576,50 @@ def _structure(body: str, edge: str) -> str:
     return "".join(found)
 
 
+def _plain_headings(text: str, kinds: Collection[str]) -> str:
+    r"""Return *text* with `\begin{lemma}[name=Zorn, label=zorn]` as `\begin{lemma}[Zorn]\label{zorn}`.
+
+    A `restatable` statement, of the package thm-restate, becomes one of its kind.
+    """
+    step = re.compile(
+        r"\\begin\s*\{(?P<begin>" + "|".join(map(re.escape, sorted({*kinds, *PROOFS}))) + r"|restatable\*?)\}"
+        r"|\\end\s*\{restatable\*?\}"
+    )
+    parts, at, waiting = list[str](), 0, ""
+    for match in step.finditer(text):
+        option, after = latex.read_optional_argument(text, match.end())
+        option = _without_braces(option)
+        kind = match["begin"] or waiting
+        if not match["begin"]:
+            parts += [text[at : match.start()], rf"\end{{{kind}}}"] if kind else []
+            at, waiting = (match.end() if kind else at), ""
+            continue
+        if kind.startswith("restatable"):
+            named = _RESTATED.match(text, after)
+            kind, after, waiting = (named[1], named.end(), named[1]) if named else ("", at, "")
+        elif not _KEYED.match(option):
+            continue
+        if kind:
+            heading, label = _heading_of_keys(option) if _KEYED.match(option) else (option, "")
+            written = (f"[{{{heading}}}]" if heading else "") + (rf"\label{{{label}}}" if label else "")
+            parts += [text[at : match.start()], rf"\begin{{{kind}}}", written]
+            at = after
+    return "".join([*parts, text[at:]])
+
+
+def _without_braces(option: str) -> str:
+    """Return an option whose first keys stand in braces of their own without these."""
+    start = len(option) - len(option.lstrip())
+    end = latex.match_braces(option).get(start) if _KEYED.match(option, start + 1) else None
+    return option if end is None else option[start + 1 : end] + option[end + 1 :]
+
+
+def _heading_of_keys(option: str) -> tuple[str, str]:
+    """Return the name, or title, and the label among the keys of an option."""
+    values = {key: (braced or bracketed or plain).strip() for key, braced, bracketed, plain in _KEY.findall(option)}
+    return values.get("name") or values.get("title") or values.get("note") or "", values.get("label", "")
+
+
 def _mark_plain_proofs(text: str, kinds: Collection[str], odd: Counter[str]) -> str:
     r"""Return *text* with `\proof` ... `\qed`, and a heading "Proof" ... `\qed`, as environments."""
     blocks = "|".join(map(re.escape, sorted({*kinds, *PROOFS})))
@@ -644,12 +694,22 @@ def require_statements(content: LatexContent, n_files: int, shown: str) -> None:
         )
 
 
+def decode_source(path: Path, encoding: str) -> str:
+    """Return the text of a LaTeX file, in UTF-8 where it is that, else in the *encoding*: a folder may have both."""
+    try:
+        return decode_file(path)
+    except MirblabError:
+        if not encoding:
+            raise
+        return decode_file(path, encoding)
+
+
 def _decoded(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     errors: list[MirblabError] = []
     for name, path in files.items():
         try:
-            texts[name] = _marked(decode_file(path, encoding))
+            texts[name] = _marked(decode_source(path, encoding))
         except MirblabError as error:
             errors.append(error)
     if errors and not texts:
@@ -717,7 +777,10 @@ def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 def _documents(texts: Mapping[str, str]) -> list[list[str]]:
     """Return the files of each document in TeX's order; it begins with a file that no other one inputs."""
-    inputs = {name: _inputs(name, text, texts) for name, text in texts.items()}
+    by_stem: dict[str, list[str]] = {}
+    for name in texts:
+        by_stem.setdefault(_stem(name), []).append(name)
+    inputs = {name: _inputs(name, text, by_stem) for name, text in texts.items()}
     input_by_others = {name for names in inputs.values() for name in names}
     return [
         _read_by(name, inputs)
@@ -756,23 +819,26 @@ def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
     return list(read)
 
 
-def _inputs(name: str, text: str, names: Collection[str]) -> list[str]:
-    """Return those of *names* that a file inputs; a path starts at the file's folder or at the first one."""
+def _inputs(name: str, text: str, by_stem: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the files that one inputs, of all *by_stem*; a path starts at the file's folder or at the first one.
+
+    One that starts elsewhere, as in a folder of TEXINPUTS or beside another main file, means the only file it fits.
+    """
     inputs: list[str] = []
     for ends in (tuple(map(posixpath.basename, paths)) for paths in _packages(text)):
-        near = [each for each in names if posixpath.basename(each) in ends]
+        near = [each for each in by_stem.get(_stem(ends[0]), ()) if posixpath.basename(each) in ends]
         beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
         inputs += (beside or near)[:1]
     for places in _input_places(name, text):
-        inputs += [each for each in places if each in names][:1] or _find_by_end(places[0], names)
+        known = by_stem.get(_stem(places[0]), ())
+        end = re.sub(r"^(?:\.\./)+", "", places[0])
+        fitting = [each for each in known if f"/{each}".endswith((f"/{end}", f"/{end}.tex"))]
+        inputs += [each for each in places if each in known][:1] or (fitting if len(fitting) == 1 else [])
     return list(dict.fromkeys(inputs))
 
 
-def _find_by_end(path: str, names: Collection[str]) -> list[str]:
-    """Return the only one of *names* with the end of a *path* that leads out of all folders, or none."""
-    end = re.sub(r"^(?:\.\./)+", "", path)
-    found = [name for name in names if f"/{name}".endswith((f"/{end}", f"/{end}.tex"))] if end != path else []
-    return found if len(found) == 1 else []
+def _stem(path: str) -> str:
+    return re.sub(r"\.(?:tex|sty|cls)$", "", posixpath.basename(path), flags=re.IGNORECASE)
 
 
 def _packages(text: str) -> list[tuple[str, ...]]:

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirblab.sources.own.latex import LatexContent, Statement
-from mirblab.sources.shared.tables import decode_file
+from mirblab.sources.own.latex import LatexContent, Statement, decode_source
 
 PAGE = "reading.md"
 _SHOWN, _LINES = 10, 40  # how many statements, and how many lines of source for each text
@@ -73,7 +72,7 @@ def _paragraphs(text: str) -> str:
 
 def _source(path: Path, encoding: str, line: int) -> list[str]:
     """Return the lines of a file from an environment's first to its last, at most forty, as a block of code."""
-    lines = decode_file(path, encoding).split("\n")[max(0, line - 1) :][:_LINES]
+    lines = decode_source(path, encoding).split("\n")[max(0, line - 1) :][:_LINES]
     opened = re.search(r"\\begin\s*\{([^{}]*)\}", lines[0]) if line and lines else None
     ending = re.compile(r"\\end\s*\{" + re.escape(opened[1]) + r"\}" if opened else r"\\(?:qed|end)")
     last = next((number for number, each in enumerate(lines, 1) if ending.search(each)), len(lines))

@@ -197,7 +197,8 @@ _IS_EMPTY = re.compile(
 )
 _IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
 _NOTHING = re.compile(
-    rf"\\(?:protect|relax|noexpand|unskip|ignorespaces|newmcodes@|m@th|nolimits@|kern\s*\\z@)(?![A-Za-z@])[ \t]*"
+    r"\\nonscript(?![A-Za-z])\s*(?:\\[:;,!>])?"
+    rf"|\\(?:protect|relax|noexpand|unskip|ignorespaces|newmcodes@|m@th|nolimits@|kern\s*\\z@)(?![A-Za-z@])[ \t]*"
     rf"|\\discretionary\s*{_GROUP}\s*{_GROUP}\s*{_GROUP}"
 )
 _MACRO_COMMAND = re.compile(r"\\(?:(?:begin|end)\s*\{[^{}\\]*\}|[A-Za-z@]+|.)", re.DOTALL)
@@ -495,6 +496,8 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
         elif match["how"] == "let" and found[0].body in (r"\relax", r"\undefined", r"\@undefined"):
             macros.pop(name, None)
         else:
+            found[0], inner = _lift_definitions(found[0])
+            macros |= inner
             macros[name] = macros.get(found[0].body, found[0]) if match["how"] == "let" else found[0]
     return macros, "".join([*parts, source[at:]])
 
@@ -544,6 +547,14 @@ def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, i
     if r"\@ifstar" in bodies[0]:
         arguments = tuple(kind for kind in arguments if kind != "*")
     return [Macro(arguments, bodies[0]), *(Macro((), body) for body in bodies[1:])], at
+
+
+def _lift_definitions(macro: Macro) -> tuple[Macro, dict[str, Macro]]:
+    r"""Return a command without what it redefines for its arguments, as `\given` in the braces of a set, and that."""
+    if not macro.arguments or r"\renewcommand" not in macro.body:
+        return macro, {}
+    inner, body = read_macros(macro.body, Counter())
+    return Macro(macro.arguments, body), {name: each for name, each in inner.items() if "#" not in each.body}
 
 
 def _first_choice(body: str) -> str:

@@ -471,6 +471,14 @@ def test_headings_may_have_keys(tmp_path):
     assert content.statements[2].text == "By lemma [ref] it holds." and len(content.statements[2].proofs) == 1
 
 
+def test_a_citation_is_no_title(tmp_path):
+    """`[cite]` stood before the text of each query of a book that cites everywhere."""
+    source = r"\begin{lemma}[\cite{x}] One.\end{lemma}\begin{lemma}[Zorn, \cite{x}] \og Two\fg{} it is.\end{lemma}"
+    content = read(tmp_path, source + r"\begin{lemma}[{Zorn (\cite[p. 2]{y})}] Three.\end{lemma}")
+    assert [each.title for each in content.statements] == ["", "Zorn", "Zorn"]
+    assert content.statements[1].text == "«Two» it is."
+
+
 def test_a_bar_that_a_set_defines_for_itself_is_written_out(tmp_path):
     r"""The `\given` of mathtools' manual: the definition itself stood in the formulas."""
     preamble = (

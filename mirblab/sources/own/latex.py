@@ -29,6 +29,7 @@ _PRINTED = re.compile(
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
 # Environments that an author defines as code, or as not printed.
+_CITED = re.compile(r"[\s(,;]*\[cite\]\)?")  # whose theorem it is says nothing of it
 _KEYED = re.compile(r"\s*,?\s*(?:name|title|note|label|style|continues|unnumbered|qed|restate)\s*=")
 _KEY = re.compile(
     r"([a-z]+)\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\[((?:[^][]|\[[^][]*\])*)\]|((?:[^,{}$]|\{[^{}]*\}|\$[^$]*\$)*))"
@@ -280,7 +281,7 @@ class LatexContent:
             return None
         line, label = find_line(source, block.start), labels[0] if labels else ""
         kind = block.kind.rstrip("*")
-        title = self._clean(option)
+        title = _CITED.sub("", self._clean(option)).strip(" ,;")
         if heading and (named := _ANY_KIND.search(title)):
             kind, title = named[0].casefold(), title if title.casefold() != named[0].casefold() else ""
         statement = Statement(

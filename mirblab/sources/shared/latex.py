@@ -118,7 +118,7 @@ _ACCENT = re.compile(
     re.VERBOSE,
 )
 _LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
-_LETTERS |= {"textendash": "--", "textemdash": "---", "lq": "`", "rq": "'", "textquoteright": "'"}
+_LETTERS |= {"og": "«", "fg": "»", "textendash": "--", "textemdash": "---", "lq": "`", "rq": "'", "textquoteright": "'"}
 _LETTERS |= {"aa": "å", "AA": "Å", "S": "§", "j": "j", "ldots": "...", "dots": "...", "LaTeX": "LaTeX", "TeX": "TeX"}
 _LETTER = re.compile(r"\\(" + "|".join(_LETTERS) + r")(?![A-Za-z])(?:[ \t]*\n|[ \t]+)?(?:\{\})?")
 _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")

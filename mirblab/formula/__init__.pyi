@@ -1,6 +1,7 @@
 from .approach0 import Approach0Scorer as Approach0Scorer
 from .approach0 import leaf_paths as leaf_paths
 from .explain import explain_match as explain_match
+from .formal.statements import FormulaSource as FormulaSource
 from .in_text import text_formulas as text_formulas
 from .index import Index as Index
 from .index import stored_index as stored_index

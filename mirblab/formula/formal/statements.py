@@ -80,6 +80,11 @@ class FormulaSource:
     """What is read of a collection's documents and queries: formulas, or statements where `language` is one of `READ`.
 
     `of_documents` and `of_queries` are the readers of formulas; they name the language of either.
+
+    >>> from mirblab.sources.catalogue import load
+    >>> source = FormulaSource.of(load("mini-lean"))
+    >>> source.language, source.tree("a b : ℕ ⊢ a = b").labels
+    ('Lean', ['O!forall', 'ℕ', 'U!eq', 'V!a', 'V!b'])
     """
 
     of_documents: FormulaReader

@@ -110,6 +110,7 @@ def test_signature_and_type_of_a_declaration_have_the_same_conclusion(shared: Pa
         ("HOL", "|- !x. &0 <= x ==> P x", "!x. (0 <= x) ==> P x"),
         ("HOL", "FOO |- x IN s UNION t", "x IN (s UNION t)"), ("HOL", "~(x = y) /\\ z", "(~(x = y)) /\\ z"),
         ("Metamath", "|- ( ph -> ( ps -> ph ) )", "|- ( ch -> ( th -> ch ) )"),
+        ("Metamath", "|- ph & |- ( ph -> ps ) => |- ps", "Given ` |- ph ` . |- ph & |- ( ph -> ps ) => |- ps"),
     ],
 )  # fmt: skip
 def test_what_says_the_same_has_the_same_tree(language: str, one: str, other: str) -> None:

@@ -67,11 +67,15 @@ _CLASS_BINDERS = frozenset("U_ |^|_ X_ sum_ prod_ prod2_ prod3_ sup_ inf_".split
 def read_metamath(text: str) -> Tree:
     """Return the operator tree of a statement: `hypothesis & hypothesis => conclusion`, each with `|-` before it.
 
+    What stands before the first of them is a title, and not read.
+
     >>> from mirblab.formula.tree import write_tangent
     >>> write_tangent(read_metamath("|- ( ph -> A. x e. A ( F ` x ) = 0 )"))
     '[F!→,0[V!ph],1[O!forall,0[O!in,0[V!x],1[V!A]],1[U!eq,0[V!F,0[V!x]],1[N!0]]]]'
     """
-    return _Reading([symbol for symbol in text.split() if symbol != "|-"]).whole()
+    symbols = text.split()
+    starts = [at for at, symbol in enumerate(symbols) if symbol == "|-" and symbols[at - 1 : at] not in (["&"], ["=>"])]
+    return _Reading([symbol for symbol in symbols[max(starts, default=0) :] if symbol != "|-"]).whole()
 
 
 class _Reading:

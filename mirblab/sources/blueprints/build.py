@@ -82,7 +82,8 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
         if not made.pairs:
             raise MirblabError(
                 f"{source.shown}: {len(blueprints)} repositories, and no statement that names a declaration; "
-                f"give others, or check for \\lean{{...}}"
+                f"give others, or check for \\lean{{...}}; a Lean library without a blueprint has none, and "
+                "mirblab build leandojo takes premises from a trace of one"
             )
         uses = premises.PremiseCollection((blueprint.repository, blueprint.nodes) for blueprint in blueprints)
         written = (*COLLECTIONS, premises.NAME) if uses.repositories else COLLECTIONS

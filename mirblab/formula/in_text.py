@@ -17,14 +17,10 @@ _KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example
 _MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
 _PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative
 _NAMED = r"^(?:[A-Z\d_']{2,}|\w*_\w+) \|- (?![^|{\n]{0,20}\|)"  # by a name such as ADD_SYM or num_INDUCTION
-# A statement of Metamath at the end of a line, behind a title that ends in punctuation: after the last turnstile that
-# begins a statement comes a sign that Metamath sets between blanks, and nothing of prose or LaTeX: no word, no comma.
+# A statement of Metamath behind a title that ends in punctuation: after the last turnstile that begins a statement
+# comes a sign that Metamath sets between blanks; no command of LaTeX, and no word with a full stop at the end.
 _SIGN = r"(?:.* )?(?:\(|[AE]\.|e\.|-\.|C_|=/=|[ui]\.|<_|x\.) "
-_OF_PROSE = (
-    r"(?<![^ (])(?:the|is|are|be|and|then|for|that|of|we|in|by|with|so|this|as|not|an|to|from|when|which)(?![^ ,.)])"
-    r"|\w{2}[.,;:?!](?: |\Z)|\\[A-Za-z]{2}|[\w)]\|(?: |\Z)|(?:[`,;:?!]|(?<![A-Z>])\.)\Z"
-)
-_TITLED = rf"\A(?>[^$\n]*[^\w\s&>] \|- )(?={_SIGN})(?!.*(?:{_OF_PROSE}))[^$\n]+\Z"
+_TITLED = rf"\A(?!.*\\[A-Za-z]{{2}})(?>[^$\n]*[^\w\s&>] \|- )(?={_SIGN})[^$\n]+(?<![a-z]{{2}}[.,;:?!])\Z"
 _QUANTIFIED = r"(?:^|[\s(])[!?][a-z]\w{0,2}(?: [a-z]\w{0,2})*\.\s"
 _NO_LATEX = r"\A(?!.*(?:\$|\\[A-Za-z]))"
 # A name bound to a type, a function, a universe, or a dotted name beside a sign that Lean's users type.

@@ -81,6 +81,7 @@ def test_a_bag_of_words_does_not_see_the_order_but_a_sign(tmp_path) -> None:
     collection = made(tmp_path, texts)
     outcomes = compare_twins(["bm25"], rewrite_documents(collection, rules=["sum-commuted", "plus-minus"]))
     assert outcomes.duel.tolist() == [1, 1, 1] and outcomes.rank_kept.tolist() == [1, 1, 1]
+    assert outcomes.kept_signs.tolist() == [4] * 3 and outcomes.changed_signs.tolist() == [1] * 3
     outcomes = compare_twins(["bm25"], rewrite_documents(collection, rules=["letters", "plus-minus"]))
     assert outcomes.duel.tolist() == [-1, -1, -1]
     blind = made(tmp_path / "blind", ["If $a+b=c^{k}$ then so it is."])
@@ -107,7 +108,7 @@ def test_the_summary_counts_each_document_once() -> None:
     outcomes = pd.DataFrame(
         {
             "system": "s", "doc_id": list("abcd"), "kept_rule": ["words", "words", "letters", "letters"],
-            "changed_rule": ["negated"] * 3 + ["converse"], "rank_unchanged": 1.0,
+            "changed_rule": ["negated"] * 3 + ["converse"], "rank_unchanged": [1.0, 1.0, 1.0, 2.0],
             "rank_kept": [1.0, 2.0, 4.0, np.nan], "rank_changed": [1.0, 1.0, 1.0, 2.0], "duel": [1, -1, 0, -1],
         }
     )  # fmt: skip
@@ -115,11 +116,12 @@ def test_the_summary_counts_each_document_once() -> None:
     kept, words = card.loc[("keeps", "all rules")], card.loc[("keeps", "words")]
     assert (kept.documents, words.documents, card.loc[("changes", "converse")].documents) == (4, 2, 1)
     assert (kept["first"], kept.RR, words.RR) == (0.25, (1 + 0.5 + 0.25) / 4, 0.75)
-    assert (kept["kept above"], kept.tie, kept["changed above"]) == (0.25, 0.25, 0.5)
+    assert (kept["kept above"], kept.tie, kept["changed above"], kept.duel) == (0.25, 0.25, 0.5, -0.25)
+    assert (kept["RR change"], words["RR change"]) == (kept.RR - 0.875, words.RR - 1)
     assert (card.loc[("changes", "negated")]["changed above"], card.loc[("changes", "converse")].RR) == (1 / 3, 0.5)
     assert (card["RR low"] <= card.RR).all() and (card.RR <= card["RR high"]).all()
     values = twin_values(outcomes)
-    assert values[(values.collection == "unchanged") & (values.measure == "RR")].value.tolist() == [1.0] * 4
+    assert values[(values.collection == "unchanged") & (values.measure == "RR")].value.tolist() == [1, 1, 1, 0.5]
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,7 @@ def test_every_formula_rule_has_an_example() -> None:
         ("fraction-inlined", r"\frac{dy}{dx}"),
         ("plus-minus", r"\mathbb{Z}+A"),
         ("strictness-changed", "x^{2}<0"),  # the sides are nowhere equal at the points
+        ("strictness-changed", r"x=\sqrt{n}\>u"),  # a blank
         ("power-exchanged", "x^{x}"),
         ("fraction-inverted", r"\frac{a+b}{b+a}"),
         ("product-commuted", r"x\sin y"),  # would become sin(yx)

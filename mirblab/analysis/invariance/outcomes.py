@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from os.path import commonprefix
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,8 @@ from mirblab.retrieval.systems import DEPTH, System
 from mirblab.retrieval.systems import system as system_named
 
 ALL_RULES = "all rules"
-FOUND, RECIPROCAL_RANK, KEPT_ABOVE, TIE, CHANGED_ABOVE = "first", "RR", "kept above", "tie", "changed above"
+FOUND, RECIPROCAL_RANK, RANK_CHANGE = "first", "RR", "RR change"
+KEPT_ABOVE, TIE, CHANGED_ABOVE, DUEL = "kept above", "tie", "changed above", "duel"
 _VERSIONS = (UNCHANGED, "kept", "changed")
 _N_RESAMPLES = 2_000
 _NEAR = 1e-6  # relative difference of two scores that count as equal: a sum in another order
@@ -24,10 +27,11 @@ _NEAR = 1e-6  # relative difference of two scores that count as equal: a sum in 
 def compare_twins(systems: Sequence[System | str], twins: Twins) -> pd.DataFrame:
     """Return what each system makes of each document and its twins: a row per system and document.
 
-    Columns: system, doc_id, kept_rule, changed_rule, the ranks of the original in the whole corpus when it is searched
-    by its own text, by the kept and by the changed twin (rank_unchanged, rank_kept, rank_changed; from 1, NaN below the
-    first `DEPTH` documents), and duel: 1 when the original as a query scores its kept twin above the changed one, -1
-    when the changed one is above, 0 for equal scores.
+    Columns: system, doc_id, kept_rule, changed_rule, the number of characters that each twin changes (kept_signs,
+    changed_signs), the ranks of the original in the whole corpus when it is searched by its own text, by the kept and
+    by the changed twin (rank_unchanged, rank_kept, rank_changed; from 1, NaN below the first `DEPTH` documents), and
+    duel: 1 when the original as a query scores its kept twin above the changed one, -1 when the changed one is above, 0
+    for equal scores.
 
     >>> from mirblab.analysis.invariance.twins import rewrite_documents
     >>> from mirblab.sources.catalogue import load
@@ -36,12 +40,25 @@ def compare_twins(systems: Sequence[System | str], twins: Twins) -> pd.DataFrame
     """
     if not systems:
         raise MirblabError("there is no system to compare; name at least one, such as 'bm25'")
-    made = list(map(system_named, systems))
-    return pd.concat([_system_outcomes(one, twins) for one in made], ignore_index=True)
+    made, texts = list(map(system_named, systems)), twins.table
+    signs = {
+        f"{version}_signs": [_count_changed(*pair) for pair in zip(texts.text, texts[version], strict=True)]
+        for version in ("kept", "changed")
+    }
+    table = texts[["doc_id", "kept_rule", "changed_rule"]].assign(**signs)
+    return pd.concat([_system_outcomes(one, twins, table) for one in made], ignore_index=True)
 
 
-def _system_outcomes(system: System, twins: Twins) -> pd.DataFrame:
-    table = twins.table[["doc_id", "kept_rule", "changed_rule"]]
+def _count_changed(text: str, twin: str) -> int:
+    """Return how many characters are replaced, inserted or deleted between two texts, by `difflib`."""
+    start = len(commonprefix([text, twin]))  # what is alike at both ends takes most of difflib's time
+    text, twin = text[start:], twin[start:]
+    end = len(commonprefix([text[::-1], twin[::-1]]))
+    changes = SequenceMatcher(None, text[: len(text) - end], twin[: len(twin) - end], autojunk=False).get_opcodes()
+    return sum(max(end - start, to - at) for kind, start, end, at, to in changes if kind != "equal")
+
+
+def _system_outcomes(system: System, twins: Twins, table: pd.DataFrame) -> pd.DataFrame:
     run = system.search(twins.ranks, depth=DEPTH)
     run = run.assign(query_id=run.query_id.astype("str"), doc_id=run.doc_id.astype("str"))
     original = run.query_id.str.rsplit("~", n=1).str[0] == run.doc_id
@@ -66,9 +83,10 @@ def twin_values(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Return the outcomes as values: system, collection, measure, query_id, value, where a collection is a rule.
 
     Each document counts under its kept rule, under its changed rule, and under "all rules" of either kind. The measures
-    are "first" (the original is ranked first for the twin, 0 or 1), "RR" of the original for the twin, and "kept
-    above", "tie", "changed above" of the duel, 0 or 1. Collections are named "keeps: RULE" and "changes: RULE"; in
-    "unchanged" the query is the document's own text.
+    are "first" (the original is ranked first for the twin, 0 or 1), "RR" of the original for the twin, "RR change"
+    (this minus its RR for its own text, -1 to 1), "kept above", "tie", "changed above" of the duel, 0 or 1, and "duel",
+    the first minus the last of these. Collections are named "keeps: RULE" and "changes: RULE"; in "unchanged" the query
+    is the document's own text.
 
     >>> outcomes = pd.DataFrame({"system": "s", "doc_id": ["a"], "kept_rule": "words", "changed_rule": "negated",
     ...     "rank_unchanged": 1.0, "rank_kept": 2.0, "rank_changed": 1.0, "duel": -1})
@@ -77,12 +95,14 @@ def twin_values(outcomes: pd.DataFrame) -> pd.DataFrame:
     [0.5]
     """
     base = outcomes[["system"]].assign(query_id=outcomes.doc_id)
+    own = (1 / outcomes.rank_unchanged).fillna(0)
     tables = []
     for effect, version in ((UNCHANGED, UNCHANGED), (KEEPS, "kept"), (CHANGES, "changed")):
         ranks = outcomes[f"rank_{version}"]
         numbers = {FOUND: ranks == 1, RECIPROCAL_RANK: (1 / ranks).fillna(0)}
         groups = [pd.Series(UNCHANGED, outcomes.index)]
         if effect != UNCHANGED:
+            numbers |= {RANK_CHANGE: numbers[RECIPROCAL_RANK] - own, DUEL: outcomes.duel}
             numbers |= {KEPT_ABOVE: outcomes.duel > 0, TIE: outcomes.duel == 0, CHANGED_ABOVE: outcomes.duel < 0}
             rules = outcomes[f"{version}_rule"].astype("str")
             groups = [effect + ": " + rules, pd.Series(f"{effect}: {ALL_RULES}", outcomes.index)]
@@ -95,8 +115,8 @@ def twin_values(outcomes: pd.DataFrame) -> pd.DataFrame:
 def summarise_twins(outcomes: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     """Return the report card: a row per system, effect ("keeps", "changes") and rule, with 95 % intervals.
 
-    Columns: system, effect, rule, documents, then first, RR, kept above, tie and changed above, each 0 to 1 and with
-    its low and high (percentile bootstrap over documents, Efron 1979). The rows "all rules" count each document once.
+    Columns: system, effect, rule, documents, then the measures of `twin_values`, each with its low and high (percentile
+    bootstrap over documents, Efron 1979). The rows "all rules" count each document once.
 
     >>> outcomes = pd.DataFrame({"system": "s", "doc_id": ["a", "b"], "kept_rule": "words", "changed_rule": "negated",
     ...     "rank_unchanged": 1.0, "rank_kept": [1.0, 2.0], "rank_changed": 1.0, "duel": [1, -1]})
@@ -111,7 +131,7 @@ def summarise_twins(outcomes: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     wide = intervals.pivot(index=keys, columns="measure", values=["mean", "low", "high"])
     first = intervals.groupby(keys).agg(documents=("n_queries", "first"), order=("order", "min")).sort_values("order")
     columns = {"documents": first.documents}
-    for measure in (FOUND, RECIPROCAL_RANK, KEPT_ABOVE, TIE, CHANGED_ABOVE):
+    for measure in (FOUND, RECIPROCAL_RANK, RANK_CHANGE, KEPT_ABOVE, TIE, CHANGED_ABOVE, DUEL):
         ends = (("mean", ""), ("low", " low"), ("high", " high"))
         columns |= {measure + end: wide[name, measure] for name, end in ends}
     return pd.DataFrame(columns).loc[first.index].reset_index()

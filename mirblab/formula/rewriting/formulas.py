@@ -31,7 +31,9 @@ _SLASH = re.compile(rf"{_BLANK}/{_BLANK}")
 _FRACTION = re.compile(r"\\[dt]?frac(?![a-zA-Z])\s*")
 _ROOT = re.compile(r"\\sqrt\s*(?=\{)")
 _POWER = re.compile(r"\s*\^\s*")
-_SIDES = re.compile(rf"{_BLANK}(?P<sign>=|<|>|\\(?:leq?|geq?|leqslant|geqslant|lt|gt|neq?)(?![a-zA-Z])){_BLANK}")
+_SIDES = re.compile(
+    rf"{_BLANK}(?P<sign>=|(?<!\\)[<>]|\\(?:leq?|geq?|leqslant|geqslant|lt|gt|neq?)(?![a-zA-Z])){_BLANK}"
+)
 _COMMAND_END = re.compile(r"\\[a-zA-Z]+\Z")
 _TURNED = {"<": ">", r"\le": r"\ge", r"\leq": r"\geq", r"\leqslant": r"\geqslant", r"\lt": r"\gt"}
 _TURNED |= {other: one for one, other in _TURNED.items()}

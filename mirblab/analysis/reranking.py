@@ -195,7 +195,7 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     >>> rows += [row | {"collection": "d", "weight": 0.3, "change": 0.02, "p": 0.3}]
     >>> describe_reranking(pd.DataFrame(rows))[0]  # doctest: +NORMALIZE_WHITESPACE
     'Reranking after bm25 lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm,
-    p < 0.05); the lowest change is -10.0 points, by r alone at depth 5 after bm25 on c.'
+    p < 0.05); the lowest significant change is -10.0 points, by r alone at depth 5 after bm25 on c.'
     """
     if effects.empty:
         raise MirblabError(
@@ -204,12 +204,13 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         )
     p = significance.holm(effects.p)
     lower, higher = (p < alpha) & (effects.change < 0), (p < alpha) & (effects.change > 0)
-    least = effects.iloc[int(effects.change.argmin())]
+    worst, kind = (effects[lower], "significant ") if lower.any() else (effects, "")
+    least = worst.iloc[int(worst.change.argmin())]
     when = (
         f"Reranking after {' or '.join(map(str, effects.system.unique()))} lowers the value significantly in "
         f"{int(lower.sum()) or 'none'} of {len(effects)} settings and raises it significantly in "
-        f"{int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest change is {100 * least.change:+.1f} points, "
-        f"by {_setting_name(least)} after {least.system} on {least.collection}."
+        f"{int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest {kind}change is "
+        f"{100 * least.change:+.1f} points, by {_setting_name(least)} after {least.system} on {least.collection}."
     )
     alone = effects[effects.weight == effects.weight.max()]
     of_depth = alone.groupby("depth")[["collection", "system"]].apply(lambda part: len(part.drop_duplicates()))
@@ -254,10 +255,13 @@ def _describe_choices(chosen: pd.DataFrame) -> str:
     changes = 100 * chosen.groupby("collection").change.mean().to_numpy()
     low, high = _interval(changes)
     names = chosen.apply(_setting_name, axis=1)
+    by_stage = 100 * chosen.groupby("system", sort=False, observed=True).change.mean()
+    parts = f" ({', '.join(f'after {name} by {mean:+.1f}' for name, mean in by_stage.items())})"
     advice = "rerank in this way" if low > 0 else "measure on your own queries before you rerank"
     return (
         f"Settings that were chosen on the other collections (most often {names.value_counts().index[0]}) change the "
-        f"mean of a collection by {changes.mean():+.1f} points [{low:+.1f}, {high:+.1f}] and raise it on "
+        f"mean of a collection by {changes.mean():+.1f} points [{low:+.1f}, {high:+.1f}]{parts * (len(by_stage) > 1)} "
+        "and raise it on "
         f"{int((changes > 0).sum())} of {len(changes)}, so {advice}."
     )
 

@@ -142,20 +142,22 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     """By hand: of three p values .03 is too large, since its threshold is .05 / 2."""
     rows = [
         setting("a", "m", -0.2, p=0.001),
-        setting("b", "m", -0.1, p=0.03, first_stage=0.9),
+        setting("b", "m", -0.3, p=0.03, first_stage=0.9),
         setting("b", "m", 0.02, weight=0.3, depth=10),
     ]
     when, why, what = describe_reranking(pd.DataFrame(rows))
     assert when == (
         "Reranking after bm25 lowers the value significantly in 1 of 3 settings and raises it significantly in none "
-        "(Holm, p < 0.05); the lowest change is -20.0 points, by m alone at depth 5 after bm25 on a."
+        "(Holm, p < 0.05); the lowest significant change is -20.0 points, by m alone at depth 5 after bm25 on a."
     )
     assert why == (
-        "The order of the reranker alone changes the mean by -15.0 points at depth 5, by -10.0 where the first stage "
+        "The order of the reranker alone changes the mean by -25.0 points at depth 5, by -30.0 where the first stage "
         "is above its median and by -20.0 elsewhere."
     )
     assert what.startswith("Settings that were chosen on the other collections (most often m alone at depth 5) change")
-    assert "by -15.0 points [-20.0, -10.0] and raise it on 0 of 2, so measure on your own queries" in what
+    assert "by -25.0 points [-30.0, -20.0] and raise it on 0 of 2, so measure on your own queries" in what
+    others = [row | {"system": "minilm", "change": -row["change"]} for row in rows]
+    assert "] (after bm25 by -25.0, after minilm by +25.0) and" in describe_reranking(pd.DataFrame(rows + others))[2]
     deeper = [*rows, setting("a", "m", 0.9, depth=200)]  # on one collection only
     assert "points at depth 5, by" in describe_reranking(pd.DataFrame(deeper))[1]
     assert describe_reranking(pd.DataFrame(rows[:1]))[2].startswith("No setting can be chosen on other collections")

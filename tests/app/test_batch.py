@@ -743,7 +743,7 @@ def test_a_parameters_cell_with_anything_but_literals_is_refused(own_suite):
 def test_the_bundled_suite_is_sound():
     """All notebooks, with parameters that they have; the plan names what is not stored."""
     jobs = suite_files.read_suite("mini")
-    assert len(jobs) == 43 and {job.part for job in jobs} == {""}
+    assert len(jobs) == 44 and {job.part for job in jobs} == {""}
     todo = batch.missing_runs([job for job in jobs if job.name == "13_significance"])
     assert {step.collection for step in todo} <= {"mini-qa"}
 

@@ -28,7 +28,7 @@ _GROUPS = 5  # of equally many statements, whose median rank is drawn
 _AXES = {
     "overlap": "vocabulary shared\nwith the partner, 0 to 1",
     "rival_overlap": "vocabulary shared\nwith the best rival, 0 to 1",
-    "margin": "shared with the partner\nminus with the best rival",
+    "margin": "overlap with the partner minus\noverlap with the best rival, −1 to 1",
 }
 _TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
 

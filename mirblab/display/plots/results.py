@@ -22,7 +22,6 @@ from mirblab.display.figures import (
     panel_axes,
     require_columns,
     shorten_label,
-    system_style,
     value_axis_label,
 )
 from mirblab.evaluation.significance import decisive_p
@@ -66,8 +65,9 @@ def means(
     axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 2.9 * wide if wide < 3 else 8.4), height))
     levels = chance if isinstance(chance, Mapping) else {name: chance for name, _ in groups if chance is not None}
     longest = _axis_end(max([float(table.high.max()) if len(table) else 1.0, *levels.values()]))
+    styles = figure_styles(table.system)
     for panel, (name, rows) in zip(axes, groups, strict=True):
-        _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit)
+        _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit, styles=styles)
         if name in levels:
             panel.axvline(levels[name], color=GREY, linestyle=":", linewidth=1.5, zorder=0)
             is_right = levels[name] > (0.88 if wide == 1 else 0.8) * longest  # where the word would leave the panel
@@ -106,9 +106,11 @@ def _groups(table: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
 
 
 @draw_styled(lambda table: (6.4, 3))
-def _means_panel(table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str) -> Axes:
+def _means_panel(
+    table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str, styles: Mapping[str, tuple[str, str]]
+) -> Axes:
     require_columns(table, "system", "measure", "mean", "low", "high", "n_queries")
-    _draw_intervals(ax, table, "mean", table.system, [(*system_style(str(name)), True) for name in table.system])
+    _draw_intervals(ax, table, "mean", table.system, [(*styles[str(name)], True) for name in table.system])
     ax.set_xlim(0, longest)
     measure = str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"
     ax.set_xlabel(value_axis_label(measure, 0, longest))

@@ -440,9 +440,92 @@ def test_premises_are_older_in_the_order_of_the_document(tmp_path):
     assert left_out["references to a later statement"] == 1
 
 
+def read_files(tmp_path: Path, files: dict[str, str]) -> latex.LatexContent:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    return latex.read_latex({name: tmp_path / name for name in sorted(files)})
+
+
+def later(content: latex.LatexContent, label: str) -> set[str]:
+    """Return the labels of the statements that are later than the one with the *label*."""
+    [one] = [each for each in content.statements if each.label == label]
+    return {each.label for each in content.statements if content.is_later(each, one.file, one.line)}
+
+
+def test_what_stands_below_an_input_is_later_than_the_file(tmp_path):
+    """The whole main file came first, so that its theorem could not use a lemma of a file above it."""
+    lines = [r"\documentclass{book}", r"\begin{lemma}\label{a} One.\end{lemma}", "% Next.", r"\input{part}",
+             r"\begin{theorem}\label{t} By \ref{p}.\end{theorem}"]  # fmt: skip
+    content = read_files(tmp_path, {
+        "main.tex": "\n".join(lines),
+        "part.tex": r"\begin{lemma}\label{p} Two, not by \ref{t}.\end{lemma}",
+    })  # fmt: skip
+    assert later(content, "a") == {"p", "t"} and later(content, "p") == {"t"} and later(content, "t") == set()
+
+
+def test_sections_that_name_their_main_file_are_in_its_order(tmp_path):
+    """Main file and sections of the package subfiles input each other: all were read alone, in the order of names."""
+    section = r"\documentclass[main]{subfiles}\begin{lemma}\label{%s} In $\R$.\end{lemma}"
+    content = read_files(tmp_path, {
+        "main.tex": r"\documentclass{book}\newcommand{\R}{A}\subfile{z}\subfile{a}",
+        "z.tex": section % "one",
+        "a.tex": section % "two",
+        "loop.tex": r"\documentclass{book}\newcommand{\R}{B}\input{loop}\begin{lemma}\label{b} In $\R$.\end{lemma}",
+    })  # fmt: skip
+    assert [each.label for each in content.statements] == ["one", "two", "b"] and later(content, "one") == {"two"}
+    assert texts(content) == ["In $A$.", "In $A$.", "In $B$."]
+
+
+def test_a_name_between_quotes_is_input(tmp_path):
+    """As for a file whose name has a blank; its commands were not written out."""
+    content = read_files(tmp_path, {
+        "main.tex": r'\documentclass{book}\newcommand{\R}{A}\input{"my part"}', "other.tex": r"\documentclass{book}",
+        "my part.tex": r"\begin{lemma} In $\R$.\end{lemma}",
+    })  # fmt: skip
+    assert content.places["my part.tex"][0] == content.places["main.tex"][0]
+
+
+def test_one_file_in_another_encoding_brings_what_it_inputs(tmp_path):
+    """It was refused, with the advice to name the encoding that was named; an input in another one ended all."""
+    (tmp_path / "main.tex").write_bytes(r"\input{part}\begin{lemma} Für Ringe.\end{lemma}".encode("cp1252"))
+    (tmp_path / "part.tex").write_bytes(r"\begin{lemma} Für Körper.\end{lemma}".encode("cp1252"))
+    assert set(one(tmp_path / "main.tex", tmp_path / "out", encoding="cp1252").texts) == {"Für Ringe.", "Für Körper."}
+    (tmp_path / "main.tex").write_text(r"\input{part}\begin{lemma} Für Ringe.\end{lemma}", "utf-8")
+    assert one(tmp_path / "main.tex", tmp_path / "out").texts == ["Für Ringe."]
+
+
+def test_a_proof_below_a_statement_is_not_that_of_one_inside(tmp_path):
+    """It was that of the claim, which comes last; what an example has in it is proved below the example."""
+    claim = r"\begin{claim}\label{%s} It holds.\end{claim}"
+    source = r"\begin{theorem}\label{t} All. " + claim % "c" + r"\end{theorem}\begin{proof} By hand.\end{proof}"
+    source += r"\begin{example} Some. " + claim % "d" + r"\end{example}\begin{proof} By foot.\end{proof}"
+    proofs = {each.label: [proof.text for proof in each.proofs] for each in read(tmp_path, source).statements}
+    assert proofs == {"t": ["By hand."], "c": [], "": [], "d": ["By foot."]}
+
+
+def test_brackets_after_an_environment_are_text(tmp_path):
+    """They were taken for an option of its end."""
+    source = r"\begin{theorem} All.\end{theorem}\begin{proof} A \begin{claim}[B] b.\end{claim} [Known.] c.\end{proof}"
+    assert read(tmp_path, source).statements[0].proofs[0].text == "A\nClaim (B). b.\n[Known.] c."
+    assert theorem(tmp_path, r"Add. \begin{hint} Twice.\end{hint} [Or not.]") == "Add.\nHint: Twice.\n[Or not.]"
+
+
+def test_a_boxed_theorem_without_arguments_is_passed_over(tmp_path):
+    r"""As in a command that defines some; it ended in an IndexError."""
+    assert texts(read(tmp_path, r"\newtcbtheorem{foo}\begin{lemma} One.\end{lemma}")) == ["One."]
+
+
 @pytest.mark.parametrize(
     ("printed", "owner"),
-    [("Beweis", "satz"), (r"D\'emonstration", "satz"), ("Proof", "satz"), (r"L\"osung", "bemerkung")],
+    [
+        ("Beweis", "satz"),
+        (r"D\'emonstration", "satz"),
+        ("Proof", "satz"),
+        ("Proof sketch", "satz"),
+        (r"L\"osung", "bemerkung"),
+        ("Answer", "bemerkung"),
+    ],
 )
 def test_a_proof_that_newtheorem_defines_is_no_statement(tmp_path, printed: str, owner: str):
     """Proofs were documents and queries; a solution is that of the statement before it, a proof that of the theorem."""
@@ -507,18 +590,12 @@ def test_a_command_with_a_suffix_keeps_its_definition(tmp_path):
 
 def test_styles_are_found_from_the_folder_of_another_main_file(tmp_path):
     """A section that compiles alone names paths from its own folder; its commands were not written out."""
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "sty").mkdir()
     files = {
         "a/b/section.tex": r"\documentclass[../../include/alone]{subfiles}\begin{lemma} In $\RR$.\end{lemma}",
         "include/alone.tex": r"\documentclass{book}\newcommand*{\where}{../../..}\input{\where/sty/mine.sty}",
         "sty/mine.sty": r"\newcommand{\RR}{\mathbb{R}}",
     }
-    (tmp_path / "include").mkdir()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    content = latex.read_latex({name: tmp_path / name for name in files})
-    assert texts(content) == [r"In $\mathbb{R}$."]
+    assert texts(read_files(tmp_path, files)) == [r"In $\mathbb{R}$."]
 
 
 def test_a_file_that_only_a_search_path_finds_is_input(tmp_path):
@@ -528,11 +605,8 @@ def test_a_file_that_only_a_search_path_finds_is_input(tmp_path):
         "main.tex": r"\documentclass{book}\newcommand{\RR}{R}\input{part1.2}\input{many}",
         "x/y/part1.2.tex": one, "x/many.tex": two, "z/many.tex": two,
     }  # fmt: skip
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    content = latex.read_latex({name: tmp_path / name for name in files})
-    assert content.places["x/y/part1.2.tex"] == (0, 1) and content.places["x/many.tex"][0] > 0
+    content = read_files(tmp_path, files)
+    assert content.places["x/y/part1.2.tex"][0] == 0 and content.places["x/many.tex"][0] > 0
 
 
 def test_the_signs_of_a_formula_are_words_of_a_proof(tmp_path):
@@ -606,12 +680,12 @@ def test_proofs_in_plain_tex_are_proofs(tmp_path):
     \begin{lemma} First.\end{lemma} \proof By hand.\bbox After it.
     \begin{lemma} Second.\end{lemma} \proof Thus $$ x = y. \eqno{\bbox} $$ After it.
     \begin{lemma} Third.\end{lemma} \textbf{Proof.} By foot. \hfill $\square$
-    \begin{lemma} Fourth.\end{lemma} \proof It never ends. \section{Next}"""
+    \begin{lemma} Fourth.\end{lemma} \proof It never ends. \section{Next} \proof Nor does this one."""
     found = read(tmp_path, source)
     assert [[proof.text for proof in one.proofs] for one in found.statements] == [
         ["By hand."], ["Thus $$ x = y. $$"], ["By foot."], [],
     ]  # fmt: skip
-    assert found.odd["proofs without a sign for their end (left out)"] == 1
+    assert found.odd["proofs without a sign for their end (left out)"] == 2
 
 
 def test_no_label_is_in_a_text(tmp_path):
@@ -871,10 +945,7 @@ def test_a_chapter_on_its_own_has_the_commands_of_the_book(tmp_path):
         "part/one.tex": r"\begin{lemma} $\A$.\end{lemma}",
         "old/two.tex": r"\begin{lemma} $\B$.\end{lemma}",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    content = latex.read_latex({name: tmp_path / name for name in files})
+    content = read_files(tmp_path, files)
     assert sorted(texts(content)) == ["$a$.", "$b$."]
 
 

@@ -55,7 +55,7 @@ def build(
     given = {**columns, "encoding": encoding, "delimiter": delimiter}
     with _opened(origin) as opened:
         stem, page = paths.checked_name(name or _stem(opened.shown)), ""
-        chosen = _files(opened)
+        chosen = _files(opened, encoding)
         if isinstance(chosen, dict):
             for option, value in {**columns, **files, "delimiter": delimiter}.items():
                 if value:
@@ -389,9 +389,10 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
     return nullcontext(Origin(path, _SOURCE, "", path.name))
 
 
-def _files(opened: Origin) -> dict[str, Path] | Path:
+def _files(opened: Origin, encoding: str) -> dict[str, Path] | Path:
     if opened.folder.is_file():
-        return latex.document_files(opened.folder) if opened.folder.suffix.lower() == ".tex" else opened.folder
+        is_latex = opened.folder.suffix.lower() == ".tex"
+        return latex.document_files(opened.folder, encoding) if is_latex else opened.folder
     listed = release.list_files(opened.folder)
     files = {name: listed[name] for name in sorted(listed, key=PurePosixPath)}
     if any(name.lower().endswith(".tex") for name in files):

@@ -27,14 +27,15 @@ _PRINTED = re.compile(
     r"(?:\[[^][]*\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}|\\declaretheorem\s*\[([^][]*)\]\s*\{([^{}]+)\}"
 )
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
+_BEFORE_ARGUMENT = re.compile(r"\s*(?:\[[^][]*\]\s*)?")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
-# Environments that an author defines as code, or as not printed.
 _CITED = re.compile(r"[\s(,;]*\[cite\]\)?")  # whose theorem it is says nothing of it
 _KEYED = re.compile(r"\s*,?\s*(?:name|title|note|label|style|continues|unnumbered|qed|restate)\s*=")
 _KEY = re.compile(
     r"([a-z]+)\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\[((?:[^][]|\[[^][]*\])*)\]|((?:[^,{}$]|\{[^{}]*\}|\$[^$]*\$)*))"
 )
 _RESTATED = re.compile(r"\s*\{([^{}]+)\}\s*\{[^{}]*\}")
+# Environments that an author defines as code, or as not printed.
 _EXCLUDED = re.compile(
     r"\\(?:excludecomment|lstnewenvironment|DefineVerbatimEnvironment|newtcblisting|newverbatim|RecustomVerbatimEnvironment"
     r"|newminted\s*\[([^][]*)\])\s*\{([^{}]+)\}"
@@ -49,15 +50,15 @@ _BOX = re.compile(
     r"\{(?:center|quote|quotation|minipage|trivlist|mdframed|framed|shaded|tcolorbox|flushleft|flushright|adjustwidth|"
     r"leftbar|small|footnotesize|multicols|spacing|singlespace)\*?\}"
 )
-_HINT = re.compile(r"\\(begin|end)\s*\{hints?\*?\}(?:\s*\[[^][]*\])?")
+_HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
 # What \newtheorem prints above a proof, and above what proves an exercise.
 _PROOF_PRINTED = re.compile(
-    r"(?:sketch of )?proof(?: of\b.*)?|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione|demostraci[óo]n"
-    r"|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
+    r"(?:sketch of )?proof(?: sketch| of\b.*)?|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione"
+    r"|demostraci[óo]n|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
 )
 _SOLUTION_PRINTED = re.compile(
-    r"solution|l[öo]sung|corrig[ée]|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
+    r"solution|answer|l[öo]sung|corrig[ée]|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
 )
 _PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
 # Commands that the reader has rules for, whatever an author's style makes of them.
@@ -116,6 +117,7 @@ _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
+_OWN_CLASS = re.compile(r"\\documentclass(?!\s*\[[^][]*\]\s*\{subfiles\})")
 _NUMBERED = Macro((), r"\arabic")  # a counter, as LaTeX prints it where an author does not say how
 _NOTES = {"reference"}  # on the literature, beside a statement of the Stacks project
 _PICTURE = "\ue004"  # in place of a picture's code: [diagram] within a formula, nothing elsewhere
@@ -163,6 +165,10 @@ NOT_PROVED = frozenset(
     observação exemplo exemplos exercício exercícios definição definições notação
     opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача""".split()
 )
+
+# Where a file stands in its document: for each input that leads to it, its line in the file that has it, and which one
+# of the inputs there it is, from 1.
+Place = tuple[tuple[int, int], ...]
 
 
 @dataclass
@@ -227,7 +233,7 @@ class LatexContent:
     unknown: Counter[str] = field(default_factory=Counter)
     headed: set[str] = field(default_factory=set)
     unclosed: list[str] = field(default_factory=list)  # places of environments that do not end
-    places: dict[str, tuple[int, int]] = field(default_factory=dict)  # of each file: its document, its place there
+    places: dict[str, tuple[int, Place]] = field(default_factory=dict)  # of each file: its document, its place there
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -235,21 +241,13 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: tuple[Statement, Environment] | None = None
         end_of_proof = 0
-        kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
-        blocks, _, unclosed = find_environments(source, kinds, self.odd)
-        self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
-        n_blocks = Counter(block.kind for block in blocks)
-        n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
-        self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
-        for block in blocks:
-            self.environments[block.kind] += 1
-            if block.kind in PROOFS:
-                content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
-                text, option = self._clean(content), drop_line_marks(block.option)
-                if not text:
-                    self.odd["proofs without a text"] += 1
-                    continue
-                proof = OwnProof(text, latex.find_references(content), name, find_line(source, block.start))
+        for block in self._environments(name, source):
+            if block.kind not in PROOFS:
+                if statement := self._statement(block, source, name):
+                    statements[id(block)], latest = statement, (statement, block)
+                    last = last if is_rarely_proved(statement) else latest
+            elif proof := self._proof(block, source, name):
+                option, last = drop_line_marks(block.option), _not_inside(last, block, statements)
                 before = last[0] if last and last[1].section == block.section else None
                 is_second = last is not None and last[1].after < end_of_proof <= block.start
                 gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
@@ -261,10 +259,23 @@ class LatexContent:
                     before = None
                 end_of_proof = max(end_of_proof, block.after)
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
-            elif statement := self._statement(block, source, name):
-                statements[id(block)], latest = statement, (statement, block)
-                if not is_rarely_proved(statement):
-                    last = latest
+
+    def _environments(self, name: str, source: str) -> list[Environment]:
+        """Return the statements and proofs of a file, in order, and note those without an end and with a heading."""
+        kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
+        blocks, _, unclosed = find_environments(source, kinds, self.odd)
+        self.unclosed += [f"{block.kind} in line {find_line(source, block.start)} of {name}" for block in unclosed]
+        n_blocks = Counter(block.kind for block in blocks)
+        self.environments += n_blocks
+        n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
+        self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
+        return blocks
+
+    def _proof(self, block: Environment, source: str, name: str) -> OwnProof | None:
+        content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
+        text = self._clean(content)
+        self.odd["proofs without a text"] += not text
+        return OwnProof(text, latex.find_references(content), name, find_line(source, block.start)) if text else None
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
         content, option = self._show_inner(drop_line_marks(self._content(block, source))), drop_line_marks(block.option)
@@ -318,9 +329,10 @@ class LatexContent:
             title = (match[3] or "").strip(" \"`'.")
             if title:
                 word = title if kind in PROOFS else f"{word} ({title})"
-            return f"\n\n{word}. " if match[1] == "begin" else "\n\n"
+            return f"\n\n{word}. " if match[1] else "\n\n"
 
-        return re.sub(rf"\\(begin|end)\s*\{{({kinds})\}}(?:\s*\[((?:[^][{{}}]|\{{[^{{}}]*\}})*)\])?", name, proof)
+        option = r"\s*\[((?:[^][{}]|\{[^{}]*\})*)\]"
+        return re.sub(rf"\\(?:(begin)|end)\s*\{{({kinds})\}}(?(1)(?:{option})?)", name, proof)
 
     def _clean(self, source: str) -> str:
         return _print_signs(nodes.clean_statement(source, self.odd, self.unknown))
@@ -363,8 +375,8 @@ class LatexContent:
 
     def is_later(self, statement: Statement, file: str, line: int) -> bool:
         """Return whether a statement begins after a *line* of a *file* of its document: a proof there cannot use it."""
-        own, other = self.places.get(statement.file, (0, 0)), self.places.get(file, (0, 0))
-        return own[0] == other[0] and (own[1], statement.line) > (other[1], line)
+        (own, place), (other, there) = self.places[statement.file], self.places[file]
+        return own == other and (*place, (statement.line, 0)) > (*there, (line, 0))
 
     def _find_latest(self, kind: str, proof: OwnProof) -> Statement | None:
         """Return the last statement of a *kind* before a proof in its file; None: there is none."""
@@ -396,6 +408,18 @@ def _find_titled(named: str, titled: Iterable[tuple[str, Statement]], file: str)
     return [max(found, key=lambda pair: (pair[1].file == file, len(pair[0]), pair[1].order))[1]] if found else []
 
 
+def _not_inside(
+    last: tuple[Statement, Environment] | None, proof: Environment, statements: Mapping[int, Statement]
+) -> tuple[Statement, Environment] | None:
+    """Return the *last* statement that is proved, or the one around it that has ended before a *proof*, too."""
+    around = last[1].parent if last else None
+    while around is not None and around.after <= proof.start:
+        statement = statements.get(id(around))
+        last = (statement, around) if statement and not is_rarely_proved(statement) else last
+        around = around.parent
+    return last
+
+
 def _is_constructed_by(
     latest: tuple[Statement, Environment], proof: Environment, source: str, end_of_proof: int
 ) -> bool:
@@ -412,7 +436,7 @@ def _is_claim(gap: str) -> bool:
 
 
 def _name_hint(match: re.Match[str]) -> str:
-    return "\n\nHint: " if match[1] == "begin" else "\n\n"
+    return "\n\nHint: " if match[1] else "\n\n"
 
 
 def is_rarely_proved(statement: Statement) -> bool:
@@ -431,7 +455,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     _refuse(texts, odd)
     texts = {name: _drop_bookmark_definitions(text) for name, text in texts.items()}
     texts = _choose_branches({name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()})
-    macros = _macros(texts, odd)
+    documents = _documents(texts)
+    macros = _macros(texts, documents, odd)
     plain = [
         latex.expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()
     ]
@@ -450,14 +475,9 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         body, shared = latex.read_macros(text, Counter())[1], id(macros[name])
         if shared not in written_macros:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
-        written = latex.expand_macros(body, written_macros[shared], odd)
-        n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
-        odd["figures, tables beside the text and code of pictures"] += n_figures
-        written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(content.kinds)), " ")
-        written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
-        ready[name] = _mark_plain_proofs(_plain_headings(written, content.kinds), content.kinds, odd)
+        ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
     labels = _kinds_of_labels(ready, content)
-    content.places = _places(texts)
+    content.places = _places(texts, documents)
     for name in sorted(ready, key=lambda name: content.places[name]):
         content.read_file(name, _plain_references(ready[name], labels))
     content.assign_proofs()
@@ -467,14 +487,32 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     return content
 
 
-def document_files(path: Path) -> dict[str, Path]:
-    r"""Return a LaTeX file and the files below its folder that it inputs, or loads as packages, by their names."""
+def _written_out(
+    body: str, macros: Mapping[str, Macro], kinds: Collection[str], hidden: Collection[str], odd: Counter[str]
+) -> str:
+    """Return a text with its commands written out, all proofs as environments, and without pictures and code."""
+    written = latex.expand_macros(body, macros, odd)
+    n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
+    odd["figures, tables beside the text and code of pictures"] += n_figures
+    written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(kinds)), " ")
+    written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
+    return _mark_plain_proofs(_plain_headings(written, kinds), kinds, odd)
+
+
+def document_files(path: Path, encoding: str = "") -> dict[str, Path]:
+    r"""Return a LaTeX file and the files below its folder that it inputs, or loads as packages, by their names.
+
+    A file that is neither in UTF-8 nor in the *encoding* is among them; what it inputs is not.
+    """
     files, names = {path.name: path}, [path.name]
     while names:
         name = names.pop()
-        text = latex.strip_comments(_decoded({name: files[name]}, "", Counter())[name])
+        try:
+            text = latex.strip_comments(decode_source(files[name], encoding))
+        except MirblabError:  # which `read_latex` raises, or counts
+            continue
         packages = [[posixpath.join(posixpath.dirname(name), each)] for ends in _packages(text) for each in ends]
-        for places in [*packages, *_input_places(name, text)]:
+        for places in [*packages, *(places for _, places in _input_places(name, text))]:
             there = [each for each in places if not posixpath.isabs(each) and (path.parent / each).is_file()][:1]
             names += [each for each in there if each not in files]
             files |= {each: path.parent / each for each in there}
@@ -518,15 +556,16 @@ def _boxed(text: str) -> Iterator[tuple[str, str]]:
     r"""Yield the name of each environment of `\newtcbtheorem` and the prefix of its labels, its last argument."""
     ends = latex.match_braces(text)
     for match in _BOXED.finditer(text):
-        at, given = match.end(1) + 1, list[str]()
+        at, given = match.end(), list[str]()
         while len(given) < 3:
-            opening = re.compile(r"\s*(?:\[[^][]*\]\s*)?").match(text, at)
-            start = opening.end() if opening else at
+            before = _BEFORE_ARGUMENT.match(text, at)
+            start = before.end() if before else at
             if start not in ends:
                 break
             given.append(text[start + 1 : ends[start]])
             at = ends[start] + 1
-        yield match[1].strip(), given[-1].strip()
+        if given:
+            yield match[1].strip(), given[-1].strip()
 
 
 def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: Iterable[str]) -> dict[str, Macro]:
@@ -647,6 +686,7 @@ def _mark_plain_proofs(text: str, kinds: Collection[str], odd: Counter[str]) -> 
             odd["proofs without a sign for their end (left out)"] += opened is not None
             opened = None
             depth += match["edge"] == "begin"
+    odd["proofs without a sign for their end (left out)"] += opened is not None
     return "".join([*parts, text[at:]])
 
 
@@ -740,13 +780,14 @@ def _drop_bookmark_definitions(text: str) -> str:
     return text
 
 
-def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, Macro]]:
+def _macros(
+    texts: Mapping[str, str], documents: Mapping[str, Mapping[str, Place]], odd: Counter[str]
+) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
-    plain = {name: drop_line_marks(text) for name, text in texts.items()}
-    defined = {name: latex.read_macros(text, odd)[0] for name, text in plain.items()}
+    defined = {name: latex.read_macros(drop_line_marks(text), odd)[0] for name, text in texts.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
     circular: set[str] = set()
-    scopes = _scopes(plain)
+    scopes = _scopes(texts, documents)
     for scope in set(scopes.values()):
         macros = _PACKAGES_COMMANDS | {
             command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT
@@ -760,82 +801,95 @@ def _macros(texts: Mapping[str, str], odd: Counter[str]) -> dict[str, dict[str, 
     return {name: made[scopes[name]] for name in texts}
 
 
-def _scopes(texts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return by file the files of its documents in TeX's order; a document begins with a file that none inputs."""
-    documents = _documents(texts)
-    in_documents = {name for document in documents for name in document}
+def _scopes(texts: Mapping[str, str], documents: Mapping[str, Mapping[str, Place]]) -> dict[str, tuple[str, ...]]:
+    """Return by file the files of its documents in TeX's order, and of those nearest to it where they have no class."""
+    in_documents = {name for files in documents.values() for name in files}
     loose = [name for name in texts if name not in in_documents]
     scopes: dict[str, dict[str, None]] = {name: {} for name in texts}
-    whole = [document for document in documents if r"\documentclass" in texts[document[0]]]
-    for document in documents:
-        near = _nearest(document[0], whole) if document not in whole else []
-        for name in document:
-            scopes[name] |= dict.fromkeys((*near, *document))
+    whole = {first: files for first, files in documents.items() if r"\documentclass" in texts[first]}
+    for first, files in documents.items():
+        near = _nearest(first, whole) if first not in whole else []
+        for name in files:
+            scopes[name] |= dict.fromkeys((*near, *files))
     for name in loose:
         scopes[name] = dict.fromkeys((*_nearest(name, documents), *loose))
     return {name: tuple(scope) for name, scope in scopes.items()}
 
 
-def _documents(texts: Mapping[str, str]) -> list[list[str]]:
-    """Return the files of each document in TeX's order; it begins with a file that no other one inputs."""
+def _documents(texts: Mapping[str, str]) -> dict[str, dict[str, Place]]:
+    """Return the documents by their first file: their files in TeX's order, with their places.
+
+    A document begins with a file that no other one inputs. Where files input each other, as a main file and its
+    sections with the package subfiles, it begins with the file that has a class of its own.
+    """
     by_stem: dict[str, list[str]] = {}
     for name in texts:
         by_stem.setdefault(_stem(name), []).append(name)
     inputs = {name: _inputs(name, text, by_stem) for name, text in texts.items()}
-    input_by_others = {name for names in inputs.values() for name in names}
-    return [
-        _read_by(name, inputs)
+    input_by_others = {each for name, names in inputs.items() for each in names if each != name}
+    documents = {
+        name: _read_by(name, inputs)
         for name, text in texts.items()
         if name not in input_by_others and (inputs[name] or r"\documentclass" in text)
-    ]
+    }
+    read = {name for files in documents.values() for name in files}
+    for name in sorted(texts, key=lambda name: not _OWN_CLASS.search(texts[name])):
+        if inputs[name] and name not in read:
+            documents[name] = _read_by(name, inputs)
+            read |= documents[name].keys()
+    return documents
 
 
-def _places(texts: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+def _places(texts: Iterable[str], documents: Mapping[str, Mapping[str, Place]]) -> dict[str, tuple[int, Place]]:
     """Return for each file its document, the one of most files first, and its place there; loose files come last."""
-    documents = sorted(_documents({name: drop_line_marks(text) for name, text in texts.items()}), key=len, reverse=True)
-    places: dict[str, tuple[int, int]] = {}
-    for number, document in enumerate([*documents, *([name] for name in texts)]):
-        places = {name: (number, place) for place, name in enumerate(document)} | places
+    loose: list[Mapping[str, Place]] = [{name: ()} for name in texts]
+    places: dict[str, tuple[int, Place]] = {}
+    for number, files in enumerate([*sorted(documents.values(), key=len, reverse=True), *loose]):
+        for name, place in files.items():
+            places.setdefault(name, (number, place))
     return places
 
 
-def _nearest(name: str, documents: Iterable[list[str]]) -> list[str]:
+def _nearest(name: str, documents: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the files of the documents in a file's folder, else of those in the next one above it."""
     near, folder = list[str](), posixpath.join(name, "")
     while not near and folder:
         folder = posixpath.dirname(folder)
-        near = [each for document in documents if posixpath.dirname(document[0]) == folder for each in document]
+        near = [each for first, files in documents.items() if posixpath.dirname(first) == folder for each in files]
     return near
 
 
-def _read_by(first: str, inputs: Mapping[str, list[str]]) -> list[str]:
-    """Return a file and all that it inputs, in the order in which TeX reads them."""
-    read: dict[str, None] = {}
-    waiting = [first]
+def _read_by(first: str, inputs: Mapping[str, Mapping[str, int]]) -> dict[str, Place]:
+    """Return a file and all that it inputs, in the order in which TeX reads them, with their places."""
+    read: dict[str, Place] = {}
+    waiting: list[tuple[str, Place]] = [(first, ())]
     while waiting:
-        name = waiting.pop()
+        name, place = waiting.pop()
         if name not in read:
-            read[name] = None
-            waiting += reversed(inputs[name])
-    return list(read)
+            read[name] = place
+            below = [(each, (*place, (line, at))) for at, (each, line) in enumerate(inputs[name].items(), 1)]
+            waiting += reversed(below)
+    return read
 
 
-def _inputs(name: str, text: str, by_stem: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the files that one inputs, of all *by_stem*; a path starts at the file's folder or at the first one.
+def _inputs(name: str, text: str, by_stem: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return the files that one inputs, of all *by_stem*, with the line; that of a package or class is 0.
 
-    One that starts elsewhere, as in a folder of TEXINPUTS or beside another main file, means the only file it fits.
+    A path starts at the file's folder or at the first one. One that starts elsewhere, as in a folder of TEXINPUTS or
+    beside another main file, means the only file it fits.
     """
-    inputs: list[str] = []
+    inputs: dict[str, int] = {}
     for ends in (tuple(map(posixpath.basename, paths)) for paths in _packages(text)):
         near = [each for each in by_stem.get(_stem(ends[0]), ()) if posixpath.basename(each) in ends]
         beside = [each for each in near if posixpath.dirname(each) == posixpath.dirname(name)]
-        inputs += (beside or near)[:1]
-    for places in _input_places(name, text):
+        inputs |= dict.fromkeys((beside or near)[:1], 0)
+    for line, places in _input_places(name, text):
         known = by_stem.get(_stem(places[0]), ())
         end = re.sub(r"^(?:\.\./)+", "", places[0])
         fitting = [each for each in known if f"/{each}".endswith((f"/{end}", f"/{end}.tex"))]
-        inputs += [each for each in places if each in known][:1] or (fitting if len(fitting) == 1 else [])
-    return list(dict.fromkeys(inputs))
+        found = [each for each in places if each in known][:1] or (fitting if len(fitting) == 1 else [])
+        inputs |= {each: line for each in found if each not in inputs}
+    return inputs
 
 
 def _stem(path: str) -> str:
@@ -848,15 +902,16 @@ def _packages(text: str) -> list[tuple[str, ...]]:
     return [tuple(f"{each}{ending}" for ending in DEFINITIONS) for each in wanted]
 
 
-def _input_places(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths, in order, that each input of a file may mean, from the file's folder and from the first one."""
+def _input_places(name: str, text: str) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield line and path of each input of a file, in order; a path may start at the file's folder or the first one."""
     folders = {command: f"{value}/" for command, value in _PATH_VALUE.findall(text)}
-    for braced, bare, folder, file, whole in _INPUT.findall(text):
-        wanted = posixpath.join(folder, file).strip() if file else (braced or bare or whole).strip()
-        wanted = _PATH_COMMAND.sub(lambda command: folders.get(command[1], ""), wanted)
+    for match in _INPUT.finditer(text):
+        braced, bare, folder, file, whole = match.groups("")
+        wanted = posixpath.join(folder, file) if file else braced or bare or whole
+        wanted = _PATH_COMMAND.sub(lambda command: folders.get(command[1], ""), wanted.strip(' "\n\t'))
         for path in (posixpath.join(posixpath.dirname(name), wanted), wanted):
             path = posixpath.normpath(path)
-            yield path, f"{path}.tex"
+            yield find_line(text, match.start()), (path, f"{path}.tex")
 
 
 def _marked(text: str) -> str:

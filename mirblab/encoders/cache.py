@@ -182,11 +182,18 @@ class Shard(ShardFile):
         return map_rows(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
 
 
-def map_rows(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
-    """Return the rows of a file as a memory map, or None when the file was removed, emptied or cut."""
+def map_rows(
+    path: Path, dtype: type, shape: tuple[int, int], offset: int, *, is_scattered: bool = False
+) -> np.ndarray | None:
+    """Return the rows of a file as a memory map, or None when the file was removed, emptied or cut.
+
+    With *is_scattered* single rows are read, far from each other, so that the system does not read ahead.
+    """
     try:
         with open(path, "rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if is_scattered and hasattr(mmap, "MADV_RANDOM"):  # not on Windows
+            memory.madvise(mmap.MADV_RANDOM)
         return np.frombuffer(memory, dtype, math.prod(shape), offset).reshape(shape)
     except (FileNotFoundError, ValueError):
         return None

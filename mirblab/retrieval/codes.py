@@ -40,7 +40,7 @@ _QUERY_BITS, _LEVELS = 4, 15
 _WORDS = 2  # of 64 bits: a row of a code is a multiple of this
 _STRIP = 512  # vectors whose codes and sums stay in the nearest cache
 _ROUNDS = 2
-_QUERIES, _CELLS = 32, 1 << 16  # queries, and pairs of a query and a document, that are handled together
+_QUERIES, _CELLS = 32, 1 << 17  # queries, and pairs of a query and a document, that are handled together
 _WIDE = 0.9957  # standard deviations: the boundary of the best uniform quantiser of a normal variable (Max, 1960)
 _LARGEST_ROW = np.float32(32767)  # in int16
 
@@ -325,16 +325,23 @@ def _rescore(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the *depth* best of the candidates, given as flat rows and positions, by their 16-bit rows."""
     bounds = query_bounds(rows)
+    asked = rows[bounds[:-1]]
+    pieces = max(1, workers // max(1, len(asked)))  # so that a query that is asked alone has all threads
+    jobs = [
+        (row, some)
+        for row, own in zip(asked, np.split(positions, bounds[1:-1]), strict=False)
+        for some in np.array_split(own, pieces)
+    ]
 
-    def score(span: tuple[int, int]) -> np.ndarray:
-        own = positions[slice(*span)]
+    def score(job: tuple[int, np.ndarray]) -> np.ndarray:
+        row, some = job
         # einsum, not @: its sum over a row does not depend on the other rows
-        keys = pack_keys(np.einsum("ij,j->i", coded.read(own), queries[rows[span[0]]]), own)
-        return np.sort(keys)[:depth]
+        return np.sort(pack_keys(np.einsum("ij,j->i", coded.read(some), queries[row]), some))[:depth]
 
-    kept = run_in_threads(score, list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)), workers)
-    scores, found = unpack_keys(np.concatenate([np.empty(0, np.uint64), *kept]))
-    return np.repeat(rows[bounds[:-1]], np.array([len(keys) for keys in kept], np.int64)), found, scores
+    found = run_in_threads(score, jobs, workers)
+    kept = [np.sort(np.concatenate(found[at : at + pieces]))[:depth] for at in range(0, len(found), pieces)]
+    scores, best = unpack_keys(np.concatenate([np.empty(0, np.uint64), *kept]))
+    return np.repeat(asked, np.array([len(keys) for keys in kept], np.int64)), best, scores
 
 
 def centre_sample(n: int) -> np.ndarray:
@@ -421,7 +428,7 @@ def _open_part(path: Path, bits: int = 0, *, whole: bool = False) -> Part | None
         codes = map_rows(path, np.uint64, (n_rows, n), at)
         factors = map_rows(path, np.float32, (n, 1), at + 8 * n_rows * n)
         steps = map_rows(path, np.float32, (n, 1), at + (8 * n_rows + 4) * n)
-        rows = map_rows(path, np.int16, (n, d), at + (8 * n_rows + 8) * n)
+        rows = map_rows(path, np.int16, (n, d), at + (8 * n_rows + 8) * n, is_scattered=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (MirblabError, ValueError, KeyError, TypeError) as error:

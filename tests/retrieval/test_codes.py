@@ -160,6 +160,8 @@ def test_neither_threads_nor_parts_change_a_byte(tmp_path, monkeypatch, bits):
     assert lists(found, 40) == plain_search(queries, vectors, 10, bits, np.ones((40, 3000), bool))
     assert recall(found, dense.search(queries, vectors, depth=10)) > 0.9
     assert equal(found, codes.search(queries, whole, depth=10, threads=3))
+    alone = codes.search(queries[5:6], whole, depth=10, threads=3)  # the threads share its candidates
+    assert equal(alone[1:], [column[50:60] for column in found[1:]])
     monkeypatch.setattr(codes, "PART", 701)
     monkeypatch.setattr(codes, "_CELLS", 9000)
     cut = coded(tmp_path / "cut", vectors, bits)

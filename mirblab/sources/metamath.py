@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -31,8 +31,8 @@ _CONTRIBUTED = re.compile(rf"\(Contributed by\b[^()]*?{_DAY.pattern}")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 URL = "https://github.com/metamath/set.mm"
 LICENCE = "CC0-1.0"
-# The databases of that repository, which are in the public domain.
-PUBLIC = ("set.mm", "iset.mm", "nf.mm", "ql.mm", "hol.mm", "peano.mm", "big-unifier.mm", "demo0.mm", "miu.mm")
+# The databases of that repository which are in the public domain; peano.mm says that it is under the GPL.
+PUBLIC = ("set.mm", "iset.mm", "nf.mm", "ql.mm", "hol.mm", "big-unifier.mm", "demo0.mm", "miu.mm")
 N_HUBS_SHOWN = 20
 _NONE = "no premise that was there at the beginning"
 _OLD = re.compile(r"(?:OLD|ALT)[A-Z0-9]*$")
@@ -105,34 +105,38 @@ def build(
     """
     out, period = Path(out), read_period(at, until)
     suffix = f"-at-{period.at}" if period else ""
-    names = [name for name in COLLECTIONS if not period or name == "metamath-premise"]
     with _opened(origin) as (source, path):
         database = read_database(path)
-        if not database.assertions:
-            raise MirblabError(f"{path.name} asserts nothing that begins with '|-'; is it a logic in Metamath?")
-        made = {
-            name: _premises_of(database, period, seed) if period else COLLECTIONS[name](database, seed)
-            for name in names
-        }
-        asked = [name for name, (rows, _) in made.items() if any(rows.judged.values())]
-        if "metamath-premise" not in asked:
-            raise MirblabError(
-                f"{path.name}: {len(database.assertions):,} assertions that begin with '|-', and no proof uses another "
-                "one, so that there is no query; nothing was written"
-            )
-        if len(asked) < len(made):
-            say(f"metamath-informal is not made: no comment in {path.name} describes one assertion alone")
-        content, is_public = f"blake2b:{database.digest}", path.name.removesuffix(".gz") in PUBLIC
-        origins = source if is_public else replace(source, source=source.shown or source.source)
-        licence = LICENCE if is_public else "none stated"
-        with builder.replace_folders(out, tuple(f"{name}{suffix}" for name in asked)) as folders:
-            for folder, name in zip(folders, asked, strict=True):
-                rows, more = made[name]
+        made, content = _collections(database, path.name, period, seed), f"blake2b:{database.digest}"
+        is_public = path.name.removesuffix(".gz") in PUBLIC
+        origins, licence = release.find_credits(source, LICENCE, is_public=is_public)
+        with builder.replace_folders(out, tuple(f"{name}{suffix}" for name in made)) as folders:
+            for folder, (name, (rows, more)) in zip(folders, made.items(), strict=True):
                 about = builder.read_about(name) | {"content": content, "seed": seed, "database": path.name, **more}
                 builder.write_collection(
                     folder, rows, about, origins, builder="metamath", revision=content, licence=licence
                 )
-    return [out / f"{name}{suffix}" for name in asked]
+    return [out / f"{name}{suffix}" for name in made]
+
+
+def _collections(
+    database: Database, shown: str, period: Period | None, seed: int
+) -> dict[str, tuple[CollectionRows, Row]]:
+    """Return the rows of each collection that has a query, and more for its card; *shown* names the database."""
+    if not database.assertions:
+        raise MirblabError(f"{shown} asserts nothing that begins with '|-'; is it a logic in Metamath?")
+    if period:
+        return {"metamath-premise": _premises_of(database, period, seed)}
+    made = {name: rows_of(database, seed) for name, rows_of in COLLECTIONS.items()}
+    asked = {name: (rows, more) for name, (rows, more) in made.items() if any(rows.judged.values())}
+    if "metamath-premise" not in asked:
+        raise MirblabError(
+            f"{shown}: {len(database.assertions):,} assertions that begin with '|-', and no proof uses another one, so "
+            "that there is no query; nothing was written"
+        )
+    if len(asked) < len(made):
+        say(f"metamath-informal is not made: no comment in {shown} describes one assertion alone")
+    return asked
 
 
 def find_database(source: str | Path) -> Path:
@@ -385,7 +389,7 @@ class Tokens:
 def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
     path = None if origin is None else paths.expand_home(origin)
     if path is not None and path.is_file() and path.name.endswith((".mm", ".mm.gz")):
-        yield Origin(path.parent, URL, "", path.name), path
+        yield Origin(path, URL, "", path.name), path  # a licence beside it may be that of something else
         return
     with release.open_origin(origin, URL) as source:
         patterns = ("*.mm", "*.mm.gz", "*/*.mm", "*/*.mm.gz")

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
@@ -90,10 +90,8 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
         rows, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
         about = builder.read_about(NAME) | {"content": content, "seed": seed, **more}
         is_math_comp = any(Path(name).stem == "ssrnat" for name in files)
-        licence = LICENCE if is_math_comp else release.find_licence(source.folder)
-        if source.source == URL and not is_math_comp:
-            source = replace(source, source=source.shown)
-        builder.write_collection(folder, rows, about, source, builder="rocq", revision=content, licence=licence)
+        origins, licence = release.find_credits(source, LICENCE, is_public=is_math_comp)
+        builder.write_collection(folder, rows, about, origins, builder="rocq", revision=content, licence=licence)
     return [out / NAME]
 
 

@@ -241,6 +241,20 @@ def test_a_database_without_fit_comments_gives_premises_alone(database: Path, tm
     assert "metamath-informal is not made" in capsys.readouterr().out
 
 
+def test_the_card_has_the_licence_of_the_database_itself(tmp_path: Path):
+    """A folder or archive states it; beside a file alone it may be another's; peano.mm, beside set.mm, is not CC0."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "peano.mm").write_text("$c |- a b $.  one $a |- a $.  two $p |- a $= one $.", encoding="utf-8")
+    (folder / "LICENSE").write_text("GNU GENERAL PUBLIC LICENSE\n")
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as tar:
+        tar.add(folder, "mine")
+    origins = {folder: "GPL", tmp_path / "packed.tar.gz": "GPL", folder / "peano.mm": "none stated"}
+    for origin, licence in origins.items():
+        found = card(metamath.build(origin, tmp_path / "out")[0])
+        assert (found["licence"], found["source"]) == (licence, origin.name)
+
+
 def test_an_earlier_only_collection_without_a_query_loads(built: Path):
     """The rule of candidates has nothing to say then."""
     folder = built / "metamath-premise"

@@ -159,9 +159,13 @@ def test_the_card_counts_what_was_left_out(built: Path, library: Path):
 
 
 def test_the_card_has_the_licence_of_the_library_itself(library: Path, tmp_path: Path):
-    """Every library had that of math-comp, and its address."""
+    """Every library had that of math-comp, and its address; that of an archive stands in the folder in it."""
     (library / "LICENSE").write_text("GNU LESSER GENERAL PUBLIC LICENSE\n")
     assert card(rocq.build(library, tmp_path / "out")[0])["licence"] == "LGPL"
+    with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as tar:
+        tar.add(library, "tiny-rocq")
+    found = card(rocq.build(tmp_path / "packed.tar.gz", tmp_path / "out")[0])
+    assert found["licence"] == "LGPL" and found["source"] == "packed.tar.gz"
     (library / "base" / "nat.v").rename(library / "base" / "ssrnat.v")
     (library / "_CoqProject").unlink()
     found = card(rocq.build(library, tmp_path / "out")[0])

@@ -11,7 +11,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -392,9 +392,22 @@ def _first_line(error: Exception) -> str:
     return lines[0].rstrip(".: ")
 
 
+def find_credits(origin: Origin, licence: str, *, is_public: bool) -> tuple[Origin, str]:
+    """Return origin and licence for a card: those of the public library, else what was given, and what it states."""
+    if is_public:
+        return origin, licence
+    return replace(origin, source=origin.shown or origin.source), find_licence(origin.folder)
+
+
 def find_licence(root: Path) -> str:
-    """Return the short name of the licence that a file in the folder *root* states, else "none stated"."""
+    """Return the short name of the licence that a file in the folder *root* states, else "none stated".
+
+    In an unpacked archive, whose only entry is a folder, it is that folder's.
+    """
+    inside = [path for path in root.glob("*") if not path.name.startswith(".")]
+    if len(inside) == 1 and inside[0].is_dir():
+        return find_licence(inside[0])
     named = re.compile(r"LICEN[CS]E|COPYING|CeCILL", re.IGNORECASE)
-    files = sorted(path for path in root.glob("*") if named.match(path.name))
+    files = sorted(path for path in inside if named.match(path.name))
     texts = (path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file())
     return next((short for text in texts for words, short in _LICENCES if words in text), "none stated")

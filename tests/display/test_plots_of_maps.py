@@ -103,7 +103,7 @@ def test_the_legend_says_what_the_two_of_a_pair_are_to_each_other():
 
 
 def test_regions_have_colours_and_words_that_do_not_overlap():
-    """The words stand inside the map, near their region, dark enough to be read; the legend has kinds only."""
+    """The words stand inside the map, near their region, on no dot, and are legible; the legend has kinds only."""
     rng = np.random.default_rng(0)
     centres = np.repeat([[0, 0], [1, 0], [9, 9], [9, 9.2], [0, 9]], 20, axis=0)
     names = np.repeat(["ring, ideal", "module, free", "space, compact", "graph, vertices", ""], 20)
@@ -120,6 +120,8 @@ def test_regions_have_colours_and_words_that_do_not_overlap():
     boxes = [text.get_window_extent() for text in words.values()]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert all(ax.get_window_extent().containsx(x) for box in boxes for x in (box.x0, box.x1))
+    dots = ax.transData.transform(at)
+    assert not any(box.contains(*dot) for box in boxes for dot in dots)
     for name, text in words.items():
         gap = np.subtract(text.get_position(), at[names == name].mean(axis=0))
         assert np.hypot(*gap) < 3 and contrast(text.get_color()) > 4.5

@@ -21,7 +21,7 @@ _WIDE = 3  # panels in a row
 _PAGE, _TEXT = 7.4, 1.2  # inches: the width of the page, and the height of what stands above and below a row of maps
 _FLAT, _TALL = 0.35, 0.75  # the limits of a panel's height as a share of its width
 _LINE = "#A8A8A8"
-_REACH, _NEAR = 72, 12  # points: how far words stand from their region at most, and how far for a dot not covered
+_REACH, _AIR = 96, 4  # points: how far words stand from their region at most, and from the middle of a dot at least
 _DOT, _FEW = 60, 80  # the area of a dot in points², on a large map of up to so many statements
 
 _GROUPS = 5  # of equally many statements, whose median rank is drawn
@@ -148,7 +148,7 @@ def _kind_labels(table: pd.DataFrame, ax: Axes, distractor: str, scale: float) -
 
 
 def _region_labels(table: pd.DataFrame, ax: Axes) -> None:
-    """Write the words of each region where they cover few dots and no other words, the largest region first."""
+    """Write the words of each region near it where they cover no other words and, if possible, no dot."""
     from matplotlib.patheffects import withStroke
 
     ax.figure.get_figure(root=True).draw_without_rendering()  # the layout settles what a point of the map is on paper
@@ -160,27 +160,33 @@ def _region_labels(table: pd.DataFrame, ax: Axes) -> None:
         text = ax.text(0, 0, name, ha="center", va="center", fontsize=9, weight="bold", color=_dark(looks[name][0]),
                        zorder=5, path_effects=[withStroke(linewidth=3, foreground="white")])  # fmt: skip
         extent = text.get_window_extent()
-        half = np.array([extent.width, extent.height]) / 2 + 2 * unit
-        centre = np.median(dots[(table.region == name).to_numpy()], axis=0)
-        spot = _free_spot(centre, half, dots, placed, np.array([frame.p0, frame.p1]), unit)
+        half = np.array([extent.width, extent.height]) / 2 + _AIR * unit
+        own = (table.region == name).to_numpy()
+        spot = _free_spot(dots[own], dots[~own], half, placed, np.array([frame.p0, frame.p1]), unit)
         placed.append(np.array([spot - half, spot + half]))
         x, y = ax.transData.inverted().transform(spot).tolist()
         text.set_position((x, y))
 
 
 def _free_spot(
-    centre: np.ndarray, half: np.ndarray, dots: np.ndarray, placed: list[np.ndarray], frame: np.ndarray, unit: float
+    own: np.ndarray, others: np.ndarray, half: np.ndarray, placed: list[np.ndarray], frame: np.ndarray, unit: float
 ) -> np.ndarray:
-    """Return where words of the size 2 * *half* (2,) stand best near *centre*: all in pixels, boxes as two corners."""
+    """Return where words of the size 2 * *half* (2,) stand best near the middle of their *own* dots, in pixels.
+
+    That is where they cover the fewest dots, of such spots where no *others* are nearer than an own dot, and of such
+    spots the nearest. *placed*: boxes of other words, as two corners, which are not covered.
+    """
+    centre, dots = np.median(own, axis=0), np.concatenate([own, others])
     steps = np.arange(-_REACH, _REACH + 1, 3) * unit
-    best, least = centre, np.inf
+    best, least = centre, (np.inf, True, np.inf)
     for spot in centre + np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2):
         low, high = spot - half, spot + half
         outside = (low < frame[0]).any() or (high > frame[1]).any()
         if outside or any((low < box[1]).all() and (high > box[0]).all() for box in placed):
             continue
-        covered = ((dots > low) & (dots < high)).all(axis=1).sum()
-        cost = covered + np.hypot(*(spot - centre)) / (_NEAR * unit)
+        gaps = np.hypot(*np.maximum(np.abs(dots - spot) - half, 0).T)
+        other_is_nearer = bool(gaps[: len(own)].min() > gaps[len(own) :].min(initial=np.inf))
+        cost = int((gaps == 0).sum()), other_is_nearer, float(np.hypot(*(spot - centre)))
         if cost < least:
             best, least = spot, cost
     return best

@@ -38,7 +38,7 @@ from mirblab.encoders.token_vectors import TokenStore, open_token_store
 from mirblab.retrieval import codes, dense, rerank
 from mirblab.retrieval.systems import System, parse_composed_name, system
 from mirblab.sources import catalogue
-from mirblab.sources.own.latex import document_files
+from mirblab.sources.own.tex_files import document_files
 
 
 def count_cells(partial: Path) -> tuple[int, int]:

@@ -123,10 +123,11 @@ def test_commands_of_the_author_are_written_out():
 
 
 def test_one_file_brings_what_it_inputs(tmp_path):
-    """As LaTeX does; the other files of its folder are not read."""
+    """As LaTeX does; the other files of its folder are not read, and a name that is too long is that of no file."""
     (tmp_path / "part.tex").write_text(r"\begin{lemma}A field is a domain.\end{lemma}", "utf-8")
     (tmp_path / "other.tex").write_text(r"\begin{lemma}Another text.\end{lemma}", "utf-8")
-    (tmp_path / "main.tex").write_text(r"\input{part}\begin{lemma}A finite domain is a field.\end{lemma}", "utf-8")
+    text = rf"\input{{part}}\input{{{'x' * 300}}}\begin{{lemma}}A finite domain is a field.\end{{lemma}}"
+    (tmp_path / "main.tex").write_text(text, "utf-8")
     (built,) = build.build(tmp_path / "main.tex", tmp_path / "data")
     assert {text.strip() for text in load_folder(built).texts} == {
         "A field is a domain.",

@@ -17,7 +17,8 @@ from mirblab.display.text import Mark, excerpts, split_pieces
 from mirblab.encoders.entry import replace_surrogates
 from mirblab.retrieval.systems import System, system
 from mirblab.sources import catalogue
-from mirblab.sources.own.latex import document_files, read_latex, require_statements
+from mirblab.sources.own.latex import read_latex, require_statements
+from mirblab.sources.own.tex_files import document_files
 
 DEFAULT_SYSTEM = "hybrid"
 _MOST_FRAGMENTS = 6

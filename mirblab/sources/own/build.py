@@ -17,6 +17,7 @@ from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.own import latex, reading
 from mirblab.sources.own.latex import LatexContent, Statement
+from mirblab.sources.own.tex_files import DEFINITIONS, document_files
 from mirblab.sources.shared import builder, release, tables
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, fold_text, replace_folders
 from mirblab.sources.shared.release import Origin
@@ -91,7 +92,7 @@ def build(
 def _collections_from_latex(stem: str, files: Mapping[str, Path], encoding: str) -> tuple[list[NamedCollection], str]:
     """Return the collections of LaTeX *files*, and the page that shows how they were read."""
     content = latex.read_latex(files, encoding)
-    n_files = sum(not name.lower().endswith(latex.DEFINITIONS) for name in files)
+    n_files = sum(not name.lower().endswith(DEFINITIONS) for name in files)
     latex.require_statements(content, n_files, stem)
     statements = content.statements
     to_proof, to_references = builder.read_task("stacks-qa"), builder.read_task("stacks-premise")
@@ -392,11 +393,11 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
 def _files(opened: Origin, encoding: str) -> dict[str, Path] | Path:
     if opened.folder.is_file():
         is_latex = opened.folder.suffix.lower() == ".tex"
-        return latex.document_files(opened.folder, encoding) if is_latex else opened.folder
+        return document_files(opened.folder, encoding) if is_latex else opened.folder
     listed = release.list_files(opened.folder)
     files = {name: listed[name] for name in sorted(listed, key=PurePosixPath)}
     if any(name.lower().endswith(".tex") for name in files):
-        return {name: path for name, path in files.items() if name.lower().endswith((".tex", *latex.DEFINITIONS))}
+        return {name: path for name, path in files.items() if name.lower().endswith((".tex", *DEFINITIONS))}
     if any(name.startswith("corpus.jsonl") for name in files) and any(name.startswith("queries") for name in files):
         raise MirblabError(
             f"{opened.shown} is a collection already; run: mirblab add FOLDER, then open 11_main_table with it"

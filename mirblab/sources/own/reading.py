@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirblab.sources.own.latex import LatexContent, Statement, decode_source
+from mirblab.sources.own.latex import LatexContent, Statement
+from mirblab.sources.own.tex_files import decode_source
 
 PAGE = "reading.md"
 _SHOWN, _LINES = 10, 40  # how many statements, and how many lines of source for each text

@@ -108,6 +108,22 @@ def test_a_label_of_two_files_means_the_nearer_one(tmp_path):
     assert set(zip(found.qrels.query_id, found.qrels.doc_id, strict=True)) == {("ta", "x"), ("tb", "x#2")}
 
 
+def test_a_label_of_two_versions_means_the_one_in_the_same_document(tmp_path):
+    """References from another file of a version found two statements, and were taken for those to no statement."""
+    files = {
+        f"{version}/{name}": text.replace("WORD", version)
+        for version in ("new", "old")
+        for name, text in {
+            "main.tex": r"\documentclass{book}\input{one}\input{two}",
+            "one.tex": r"\begin{lemma}\label{x} Fact WORD.\end{lemma}",
+            "two.tex": r"\begin{theorem} In the WORD version by \ref{x}.\end{theorem}",
+        }.items()
+    }
+    labels = read_files(tmp_path, files).labels
+    found = {version: labels.find("x", f"{version}/two.tex") for version in ("new", "old")}
+    assert {version: each and each.text for version, each in found.items()} == {"new": "Fact new.", "old": "Fact old."}
+
+
 def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"

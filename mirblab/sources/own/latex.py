@@ -183,9 +183,13 @@ class Statement:
 
 
 class LabelIndex:
-    """The statement of each label; a label in several files means the statement in the file that refers to it."""
+    """The statement of each label, where a label stands several times, as in two versions of a paper.
 
-    def __init__(self) -> None:
+    It means the statement in the file that refers to it, else in the document of that file; *documents* has them.
+    """
+
+    def __init__(self, documents: Mapping[str, int]) -> None:
+        self._documents = documents
         self._in_file: dict[tuple[str, str], Statement] = {}
         self._anywhere: dict[str, list[Statement]] = {}
 
@@ -197,7 +201,9 @@ class LabelIndex:
     def find(self, label: str, file: str) -> Statement | None:
         """Return the statement that *label* means in a *file*, or None: unknown there, and not unique elsewhere."""
         anywhere = self._anywhere.get(label, [])
-        return self._in_file.get((file, label)) or (anywhere[0] if len(anywhere) == 1 else None)
+        near = [each for each in anywhere if self._documents[each.file] == self._documents[file]]
+        unique = next((found[0] for found in (near, anywhere) if len(found) == 1), None)
+        return self._in_file.get((file, label)) or unique
 
 
 @dataclass
@@ -213,15 +219,18 @@ class LatexContent:
     printed: dict[str, str]
     boxed: dict[str, str]
     odd: Counter[str]
+    places: dict[str, tuple[int, Place]]  # of each file: its document, its place there
     statements: list[Statement] = field(default_factory=list)
-    labels: LabelIndex = field(default_factory=LabelIndex)
+    labels: LabelIndex = field(init=False)
     ids: UniqueIds = field(default_factory=UniqueIds)
     proofs: list[tuple[OwnProof, str, Statement | None, str]] = field(default_factory=list)
     environments: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     headed: set[str] = field(default_factory=set)
     unclosed: list[str] = field(default_factory=list)  # places of environments that do not end
-    places: dict[str, tuple[int, Place]] = field(default_factory=dict)  # of each file: its document, its place there
+
+    def __post_init__(self) -> None:
+        self.labels = LabelIndex({file: document for file, (document, _) in self.places.items()})
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -452,7 +461,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     proofs |= {f"{name}*": like for name, like in proofs.items()}
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
-    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd)
+    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents))
     hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
@@ -464,7 +473,6 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
         ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
     labels = _kinds_of_labels(ready, content)
-    content.places = find_places(texts, documents)
     for name in sorted(ready, key=lambda name: content.places[name]):
         content.read_file(name, _plain_references(ready[name], labels))
     content.assign_proofs()

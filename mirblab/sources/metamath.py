@@ -430,28 +430,13 @@ def _premises_of(database: Database, period: Period, seed: int) -> tuple[Collect
     known = {label for label, day in days.items() if day < period.at}
     left_out["assertions of which no day is known"] = len(database.assertions) - len(days)
     left_out["assertions of the period or later, not among the documents"] = len(days) - len(known)
-    texts = Counter(each.text for each in database.assertions)
-    statements, queries, test = list[LibraryStatement](), list[Row](), list[Judgement]()
+    statements = list[LibraryStatement]()
     for each in database.assertions:
-        if each.label not in days:
-            continue
-        uses = [label for label in each.uses if label in known and each.kind != "unproved"]
-        about: Row = {"kind": each.kind, "section": each.section, "contributed": str(days[each.label])}
         if each.label in known:
-            statements.append(
-                LibraryStatement(each.label, "", each.text, uses, each.order, about, exclusion_reason(each))
-            )
-        elif days[each.label] in period and each.kind == "theorem":
-            if (
-                reason := exclusion_reason(each)
-                or ("shared text" if texts[each.text] > 1 else "")
-                or ("" if uses else _NONE)
-            ):
-                left_out[f"theorems of the period that are no query: {reason}"] += 1
-                continue
-            left_out["premises of the period, not judged"] += len(each.uses) - len(uses)
-            queries.append({"_id": each.label, "text": each.text, "metadata": {"order": each.order, **about}})
-            test += [(each.label, label, 1) for label in uses]
+            uses = [label for label in each.uses if label in known and each.kind != "unproved"]
+            about, reason = _about(each, days), exclusion_reason(each)
+            statements.append(LibraryStatement(each.label, "", each.text, uses, each.order, about, reason))
+    queries, test = _asked(database, period, days, known, left_out)
     if not test:
         known_days = f"{min(days.values())} to {max(days.values())}" if days else "none"
         raise MirblabError(
@@ -462,6 +447,30 @@ def _premises_of(database: Database, period: Period, seed: int) -> tuple[Collect
     judged = {"test": test, "dev": older.judged["dev"], "train": older.judged["train"] + older.judged["test"]}
     rows = CollectionRows(older.corpus, [*older.queries, *queries], judged, left_out)
     return rows, {"at": str(period.at), "until": str(period.until or ""), **_leave_out_hubs(rows, statements)}
+
+
+def _asked(
+    database: Database, period: Period, days: dict[str, date], known: set[str], left_out: Counter[str]
+) -> tuple[list[Row], list[Judgement]]:
+    """Return the theorems of a *period* as queries, and those of their premises that are *known* at its beginning."""
+    queries, judged = list[Row](), list[Judgement]()
+    texts = Counter(each.text for each in database.assertions)
+    for each in database.assertions:
+        if each.kind != "theorem" or each.label not in days or days[each.label] not in period:
+            continue
+        uses = [label for label in each.uses if label in known]
+        reason = exclusion_reason(each) or ("shared text" if texts[each.text] > 1 else "") or ("" if uses else _NONE)
+        if reason:
+            left_out[f"theorems of the period that are no query: {reason}"] += 1
+            continue
+        left_out["premises of the period, not judged"] += len(each.uses) - len(uses)
+        queries.append({"_id": each.label, "text": each.text, "metadata": {"order": each.order, **_about(each, days)}})
+        judged += [(each.label, label, 1) for label in uses]
+    return queries, judged
+
+
+def _about(each: Assertion, days: dict[str, date]) -> Row:
+    return {"kind": each.kind, "section": each.section, "contributed": str(days[each.label])}
 
 
 def contribution_days(database: Database) -> dict[str, date]:

@@ -238,7 +238,7 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: tuple[Statement, Environment] | None = None
         end_of_proof = 0
-        for block in self._environments(name, source):
+        for block in self._blocks(name, source):
             if block.kind not in PROOFS:
                 if statement := self._statement(block, source, name):
                     statements[id(block)], latest = statement, (statement, block)
@@ -257,7 +257,7 @@ class LatexContent:
                 end_of_proof = max(end_of_proof, block.after)
                 self.proofs.append((proof, option, statements.get(id(block.parent)) or before, gap))
 
-    def _environments(self, name: str, source: str) -> list[Environment]:
+    def _blocks(self, name: str, source: str) -> list[Environment]:
         """Return the statements and proofs of a file, in order, and note those without an end and with a heading."""
         kinds = [re.escape(kind) for kind in sorted({*self.kinds, *PROOFS})]
         blocks, _, unclosed = find_environments(source, kinds, self.odd)
@@ -345,30 +345,34 @@ class LatexContent:
             if len(each.title) > 5 and not _KIND_ALONE.fullmatch(each.title) and not is_rarely_proved(each)
         ]
         for proof, option, before, gap in self.proofs:
-            sentence = re.split(r"[.:!?]\s|\n\s*\n", gap.strip().rstrip(".:"))[-1]
-            owners: list[Statement] = []
-            for said in (option, sentence):
-                mention = _MENTION.search(said)
-                what = mention["what"] if mention else said if said is option else ""
-                labels = dict.fromkeys(latex.find_references(what))
-                found = [self.labels.find(label, proof.stem) for label in labels]
-                owners = list(dict.fromkeys(owner for owner in found if owner is not None))
-                folded = fold_text(latex.latex_to_prose(what))
-                alone = _KIND_ALONE.fullmatch(what) if mention else None
-                if mention and not owners and not alone:
-                    owners = _find_titled(folded.strip(), titled, proof.stem)
-                if owners:
-                    break
-                # "This lemma will prove the theorem" stands before the proof of the lemma.
-                by_another = mention is not None and _ANOTHER.search(said[: mention.start()])
-                if alone and not by_another:
-                    before = self._find_latest(alone[1].casefold(), proof) or before
-                    break
-                if gap.strip() and mention and _ANOTHER.search(what) and not _THIS.match(what):
-                    before = None
-            for owner in owners or ([before] if before is not None else []):
+            owners = self._owners(proof, option, before, gap, titled)
+            for owner in owners:
                 owner.proofs.append(proof)
-            self.odd["proofs of no statement"] += not owners and before is None
+            self.odd["proofs of no statement"] += not owners
+
+    def _owners(
+        self, proof: OwnProof, option: str, before: Statement | None, gap: str, titled: list[tuple[str, Statement]]
+    ) -> list[Statement]:
+        """Return the statements that a proof is of, by its heading and the sentence before it; *titled* have titles."""
+        sentence = re.split(r"[.:!?]\s|\n\s*\n", gap.strip().rstrip(".:"))[-1]
+        for said in (option, sentence):
+            mention = _MENTION.search(said)
+            what = mention["what"] if mention else said if said is option else ""
+            found = [self.labels.find(label, proof.stem) for label in dict.fromkeys(latex.find_references(what))]
+            owners = list(dict.fromkeys(owner for owner in found if owner is not None))
+            alone = _KIND_ALONE.fullmatch(what) if mention else None
+            if mention and not owners and not alone:
+                owners = _find_titled(fold_text(latex.latex_to_prose(what)).strip(), titled, proof.stem)
+            if owners:
+                return owners
+            # "This lemma will prove the theorem" stands before the proof of the lemma.
+            by_another = mention is not None and _ANOTHER.search(said[: mention.start()])
+            if alone and not by_another:
+                before = self._find_latest(alone[1].casefold(), proof) or before
+                break
+            if gap.strip() and mention and _ANOTHER.search(what) and not _THIS.match(what):
+                before = None
+        return [before] if before is not None else []
 
     def is_later(self, statement: Statement, file: str, line: int) -> bool:
         """Return whether a statement begins after a *line* of a *file* of its document: a proof there cannot use it."""

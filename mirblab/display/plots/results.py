@@ -160,7 +160,7 @@ def differences(
     )
     ax.set_xlabel(f"queries, sorted ({len(gains):,})")
     ax.locator_params(axis="x", integer=True)
-    ax.set_ylabel(f"difference in {measure},\n−1 to 1, above 0: {names[0]} better")
+    ax.set_ylabel(f"difference in {measure}, −1 to 1,\nabove 0: {names[0]} better")
     ax.set_xlim(edges[0], edges[-1])
     legend_beside(ax)
     return ax
@@ -465,7 +465,7 @@ def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             panel.axhline(0, color=GREY, linewidth=0.8)
             panel.set_xticks(range(len(days)), days, rotation=30, ha="right")
             panel.set_xlabel("first day of the period")
-            panel.set_ylabel(f"difference in {rows.measure.iloc[0]}\nto {rows.system_b.iloc[0]}")
+            panel.set_ylabel(f"difference in {rows.measure.iloc[0]}\nto {rows.system_b.iloc[0]}, −1 to 1")
         if ax is None:
             handles, labels = panels[0][0].get_legend_handles_labels()
             panels[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -145,6 +146,17 @@ def _public(tree: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
         inherited = set().union(*(methods.get(getattr(base, "id", ""), ()) for base in one.bases))
         functions += [node for node in one.body if isinstance(node, ast.FunctionDef) and node.name not in inherited]
     return [node for node in (*classes, *functions) if not node.name.startswith("_")]
+
+
+def test_the_name_of_an_environment_variable_is_written_once():
+    """Elsewhere it is a constant, so that no place reads another variable than the rest."""
+    named = Counter(
+        node.value
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and re.fullmatch("MIRBLAB_[A-Z_]+", str(node.value))
+    )
+    assert {"MIRBLAB_BUDGET", "MIRBLAB_THREADS"} <= named.keys() and set(named.values()) == {1}
 
 
 def test_the_library_has_no_assert_and_no_bare_except():

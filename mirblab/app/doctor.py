@@ -21,10 +21,12 @@ from packaging.version import InvalidVersion, Version
 from mirblab.app import stores
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
-from mirblab.encoders.encoding import encoder, n_threads
+from mirblab.core.processes import THREADS, available_cores, n_cores
+from mirblab.encoders.encoding import encoder
 from mirblab.encoders.entry import check_entry, is_hosted, select_variant
+from mirblab.encoders.hosted import chat
 from mirblab.encoders.hosted.key import read_key
-from mirblab.encoders.hosted.vendors import read_budgets, read_hosted
+from mirblab.encoders.hosted.vendors import BUDGET, read_budgets, read_hosted
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ def model() -> Finding:
 
 def keys() -> Finding:
     """Say which variables hold a key of a hosted model and which do not; a key is never shown."""
-    variables = {"MIRBLAB_CHAT_KEY"}  # of mirblab rephrase
+    variables = {chat.KEY}  # of mirblab rephrase
     for name, entry in registry.read_registry("encoders").items():
         if is_hosted(entry):
             variables.add(read_hosted(select_variant(name, entry)).key_variable)
@@ -266,7 +268,7 @@ def keys() -> Finding:
     if broken:
         return _wrong(text, f"copy {', '.join(broken)} once more: a key has no spaces and no letters beyond ASCII")
     if present and not read_budgets({}):
-        return _note(text, "export MIRBLAB_BUDGET=5 stops hosted models at so many dollars")
+        return _note(text, f"export {BUDGET}=5 stops hosted models at so many dollars")
     return _ok(text + ("" if present else " (only hosted models need one)"))
 
 
@@ -304,15 +306,15 @@ def cache() -> Finding:
 
 def processor() -> Finding:
     """Compare the threads that are asked for with the cores that this process may use."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = available_cores()
     limit = min(available, quota() or available)
-    variables = {name: os.environ[name] for name in ("MIRBLAB_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)}
-    # n_threads raises MirblabError for a MIRBLAB_THREADS that is no number.
-    wanted = max([n_threads(), *(int(value) for value in variables.values() if value.isdigit())])
+    variables = {name: os.environ[name] for name in (THREADS, "OMP_NUM_THREADS") if os.environ.get(name)}
+    # n_cores raises MirblabError for a MIRBLAB_THREADS that is no number.
+    wanted = max([n_cores(), *(int(value) for value in variables.values() if value.isdigit())])
     text = f"{available} cores" + "".join(f", {name}={value}" for name, value in variables.items())
     if wanted > limit:
         text += f", of which {limit} may be used" if limit < available else ""
-        advice = f"export MIRBLAB_THREADS={limit} OMP_NUM_THREADS={limit}: more threads than cores are slower"
+        advice = f"export {THREADS}={limit} OMP_NUM_THREADS={limit}: more threads than cores are slower"
         return _note(text, advice)
     return _ok(text)
 

@@ -26,7 +26,8 @@ from typing import Any, TypeVar
 from mirblab.app import hand_runs
 from mirblab.core import atomic_files, paths, processes
 from mirblab.core.errors import MirblabError
-from mirblab.core.terminal import say
+from mirblab.core.terminal import PROGRESS, say
+from mirblab.encoders.hosted.vendors import BUDGET
 from mirblab.sources import catalogue
 
 Result = TypeVar("Result")
@@ -38,7 +39,6 @@ NOTEBOOK = "notebook"  # the resource of a Dask worker that may run notebooks
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):\d+")
 _START_WORKER = "dask worker {} --host 127.0.0.1 --nthreads 1"
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
-BUDGET = "MIRBLAB_BUDGET"  # of hosted encoders, in dollars
 PERMITS = "whoever can reach the scheduler may then run any program as the user of its workers"
 
 
@@ -169,8 +169,8 @@ def run_task(conditions: Conditions, task: Callable[..., Result], *arguments: ob
 
     threads = str(conditions.threads)
     with _one_task, threadpool_limits(conditions.threads), _budget(conditions.budget):
-        # for libraries that are loaded later, for the threads of encoders, and for the kernels of notebooks
-        os.environ.update(OMP_NUM_THREADS=threads, MIRBLAB_THREADS=threads, MIRBLAB_PROGRESS="0")
+        # for libraries that are loaded later, for `n_cores`, and for the kernels of notebooks
+        os.environ.update({"OMP_NUM_THREADS": threads, processes.THREADS: threads, PROGRESS: "0"})
         if conditions.token:
             if obstacle := find_obstacle(conditions, describe_process(conditions.token)):
                 raise MirblabError(f"this worker {obstacle}")
@@ -209,7 +209,8 @@ def describe_process(token: str, dask_worker: Any = None) -> dict[str, Any]:
         atomic_files.check_writable(paths.cache())
         state = dask_worker.state
         found |= {"n_threads": state.nthreads, "resources": dict(state.total_resources)}
-        found |= {"machine": socket.gethostname(), "cores": processes.n_cores(), "listens": dask_worker.listen_address}
+        found |= {"machine": socket.gethostname(), "cores": processes.available_cores()}
+        found |= {"listens": dask_worker.listen_address}
     return found
 
 

@@ -14,6 +14,9 @@ from threading import Thread
 from types import FrameType
 from typing import TypeVar, cast
 
+from mirblab.core.errors import MirblabError
+
+THREADS = "MIRBLAB_THREADS"  # how many cores encoding, searches, indexes and training use
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 Loop = TypeVar("Loop", bound=Callable[..., None])
@@ -113,7 +116,18 @@ def split_range(n: int, size: int) -> list[slice]:
 
 
 def n_cores() -> int:
-    """Return the number of cores that this process may use, at least 1."""
+    """Return how many cores encoding, searches, indexes and training use: `MIRBLAB_THREADS`, else `available_cores`.
+
+    MirblabError for a variable that is no whole number from 1.
+    """
+    named = os.environ.get(THREADS, "")
+    if named and (not named.isdecimal() or int(named) < 1):
+        raise MirblabError(f"{THREADS} is {named!r}; set it to a whole number from 1")
+    return int(named) if named else available_cores()
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may run on, at least 1."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows

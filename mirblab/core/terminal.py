@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
+PROGRESS = "MIRBLAB_PROGRESS"  # "0": no bars
+
 # Controls (C0 without tab and line end, DEL, C1), signs that change the direction of writing or begin a new line,
 # halves of characters (lone surrogates), and invisible copies of ASCII.
 _CONTROLS = re.compile(
@@ -63,6 +65,6 @@ def progress(total: int | None, label: str, unit: str = "it") -> Iterator[Progre
     """Yield a bar over *total* units; it appears after one second and is silent when `MIRBLAB_PROGRESS=0`."""
     from tqdm.auto import tqdm
 
-    silent, text = os.environ.get("MIRBLAB_PROGRESS") == "0", safe_text(label)
+    silent, text = os.environ.get(PROGRESS) == "0", safe_text(label)
     with tqdm(total=total, desc=text, unit=f" {unit}", delay=1, mininterval=0.5, leave=False, disable=silent) as bar:
         yield bar

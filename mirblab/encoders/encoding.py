@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from mirblab.core import atomic_files, paths, registry
 from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.processes import n_cores
 from mirblab.core.terminal import progress
 from mirblab.data.parts import texts_at
 from mirblab.encoders import entry, local
@@ -247,7 +247,7 @@ class Encoder:
         budget = TOKENS_PER_BATCH.get(device, TOKENS_PER_BATCH["cuda"] * 512 // max(512, self.dimensions))
         batches = list(token_batches(lengths, budget))
         mixed = batches[:1] + [batches[1 + i] for i in np.random.default_rng(0).permutation(max(0, len(batches) - 1))]
-        workers = n_threads() if device == "cpu" else 1
+        workers = n_cores() if device == "cpu" else 1
         pool = ThreadPoolExecutor(workers, initializer=_one_thread)
         try:
             with progress(len(strings), self.name, "texts") as bar:
@@ -321,15 +321,6 @@ def token_batches(lengths: np.ndarray, budget: int) -> Iterator[list[int]]:
         batch.append(position)
     if batch:
         yield batch
-
-
-def n_threads() -> int:
-    """Return how many cores encoding may use: `MIRBLAB_THREADS`, else all that this process may run on."""
-    named = os.environ.get("MIRBLAB_THREADS", "")
-    if named and (not named.isdigit() or int(named) < 1):
-        raise MirblabError(f"MIRBLAB_THREADS is {named!r}; set it to a whole number from 1")
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(named) if named else available
 
 
 def _check_texts(texts: Sequence[str]) -> list[str]:

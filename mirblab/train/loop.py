@@ -20,9 +20,9 @@ import xxhash
 
 from mirblab.core import atomic_files, stored_files, text_files
 from mirblab.core.errors import MirblabError, MissingFileError
-from mirblab.core.processes import defer_interrupt
+from mirblab.core.processes import defer_interrupt, n_cores
 from mirblab.core.terminal import progress
-from mirblab.encoders.encoding import Encoder, n_threads
+from mirblab.encoders.encoding import Encoder
 from mirblab.train.lists import ListBatch, RankingLists
 from mirblab.train.loss import (
     LossOf,
@@ -253,7 +253,7 @@ def _torch_restored(device: str) -> Iterator[None]:
     import torch
 
     threads, was_fixed = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-    torch.set_num_threads(n_threads())
+    torch.set_num_threads(n_cores())
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)

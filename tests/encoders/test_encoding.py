@@ -430,16 +430,6 @@ def test_counting_what_is_missing_loads_no_model_library(folder: Path, home: Pat
     assert found.stdout.strip() == "2 1 []"
 
 
-@pytest.mark.parametrize("given", ["0", "two", "-1"])
-def test_threads_must_be_a_number_from_one(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that cannot be meant is refused; a good one is taken."""
-    monkeypatch.setenv("MIRBLAB_THREADS", given)
-    with pytest.raises(MirblabError, match="MIRBLAB_THREADS"):
-        encoding.n_threads()
-    monkeypatch.setenv("MIRBLAB_THREADS", "3")
-    assert encoding.n_threads() == 3
-
-
 @pytest.fixture
 def packaged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Encoder]:
     """Return a function that makes an encoder whose package, seemingly installed, is the tiny model."""

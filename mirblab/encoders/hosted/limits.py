@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from mirblab.core import atomic_files, paths, stored_files, text_files
 from mirblab.core.errors import MirblabError
-from mirblab.encoders.hosted.vendors import Hosted, read_budgets
+from mirblab.encoders.hosted.vendors import BUDGET, Hosted, read_budgets
 
 if TYPE_CHECKING:
     import httpx
@@ -114,7 +114,7 @@ class Ledger:
         """Raise OverBudget, with the numbers, when so many *tokens* more would exceed a budget."""
         needed = self._dollars(self._paid + self._pending + tokens * self._ratio)
         for name, most in self._budgets.items():
-            before = sum_spending(self._folder, None if name == "MIRBLAB_BUDGET" else self._hosted.model, self._path)
+            before = sum_spending(self._folder, None if name == BUDGET else self._hosted.model, self._path)
             if before + needed > most:
                 here = self._dollars(self._paid + self._pending)
                 raise OverBudget(

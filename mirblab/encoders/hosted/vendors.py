@@ -16,6 +16,7 @@ from mirblab.core.registry import check_table
 from mirblab.encoders.entry import TYPES
 from mirblab.encoders.hosted.key import check_keys, check_url
 
+BUDGET = "MIRBLAB_BUDGET"  # dollars that hosted models may cost, all together
 Entry = Mapping[str, Any]
 
 
@@ -222,7 +223,7 @@ def read_budgets(entry: Mapping[str, Any]) -> dict[str, float]:
     {'budget': 2.0}
     """
     budgets = {"budget": float(entry["budget"])} if "budget" in entry else {}
-    budget = os.environ.get("MIRBLAB_BUDGET")
+    budget = os.environ.get(BUDGET)
     if not budget:
         return budgets
     try:
@@ -230,8 +231,8 @@ def read_budgets(entry: Mapping[str, Any]) -> dict[str, float]:
     except ValueError:
         dollars = math.nan
     if not 0 <= dollars < math.inf:
-        raise MirblabError(f"MIRBLAB_BUDGET is {budget!r}; write a number from 0, for example 5 or 0.50")
-    return {"MIRBLAB_BUDGET": dollars} | budgets
+        raise MirblabError(f"{BUDGET} is {budget!r}; write a number from 0, for example 5 or 0.50")
+    return {BUDGET: dollars} | budgets
 
 
 def request_url(url: str, usual: str) -> str:

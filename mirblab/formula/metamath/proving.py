@@ -143,7 +143,8 @@ def draw_goals(
     >>> len(draw_goals(logic, "2025-04-15", n_goals=20))
     20
     """
-    check_positive(n_goals=n_goals or 1)
+    if n_goals < 0:
+        raise MirblabError(f"n_goals must be 0 (all) or the number of goals, found {n_goals}")
     period = read_period(at, until)
     chosen = [
         each.label for each in logic.assertions

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError, MissingFileError
+from mirblab.core.terminal import PROGRESS
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 _URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
@@ -366,7 +367,7 @@ def _download(hub: str, revision: str, names: list[str], instead: str) -> Path:
     from huggingface_hub.errors import HTTPError
     from tqdm.auto import tqdm
 
-    bars = partial(tqdm, disable=True) if os.environ.get("MIRBLAB_PROGRESS") == "0" else None
+    bars = partial(tqdm, disable=True) if os.environ.get(PROGRESS) == "0" else None
     folder = Path()
     for name in names:
         try:

@@ -266,11 +266,22 @@ def test_real_formulas() -> None:
         ("x^2^3", "second superscript on one symbol at 3"),
         ("x_1_2", "second subscript on one symbol at 3"),
         (r"\left( x + 1", r"\left without its \right at 12"),
+        (r"\left. x + 1", r"\left without its \right at 12"),
+        (r"\left( x ] + 1", r"\left without its \right at 14"),
+        (r"(x + 1 \right)", r"\right without its \left at 7"),
+        (r"\frac{x \right.}{2}", r"\right without its \left at 8"),
+        (r"\left( x \right", r"\left without its \right at 15"),
+        (r"\left( x \right) \right)", r"\right without its \left at 17"),
         ("x'^2", None),
         (r"\left(x\right)", None),
         (r"\left( x \right.", None),
+        (r"\left. x \right|_0", None),
+        (r"\left( (0, x] \right) + \left[ (0, x \right]", None),
+        (r"\left( a \over b \right)", None),
+        (r"\left( {a \left[ b \right) } \right)", None),
+        (r"\left( \begin{matrix} \left| a \right| & b \\ \left( c \right. & d \end{matrix} \right.", None),
     ],
 )
 def test_what_tex_refuses_is_noted(latex: str, problem: str | None):
-    """Two scripts of one kind, and a fence that waits to the end; primes and empty fences are in order."""
+    r"""Two scripts of one kind, and \left or \right alone; primes, empty fences and unlike ones are in order."""
     assert parse_latex(latex).problems == ((problem,) if problem else ())

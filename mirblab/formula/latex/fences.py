@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mirblab.formula.latex.reader import GONE, MAX_DEPTH, End, Fence, Line, Reader, handles
+from mirblab.formula.latex.reader import ENDS, GONE, MAX_DEPTH, End, Fence, Line, Reader, handles
 from mirblab.formula.latex.symbols import BARS, CLOSERS, COMMANDS, OPENERS
 
 Span = tuple[int, int]
@@ -257,6 +257,8 @@ def _read_sized_fence(reader: Reader, line: Line, token: str) -> None:
 @handles(commands="left right middle")
 def _read_left_right(reader: Reader, line: Line, token: str) -> None:
     fence = reader.tokens[reader.i]
+    if fence not in ENDS:
+        _count_left_right(reader, token)
     label = _SIDES.get(fence)
     if label is None and fence != ".":
         return
@@ -268,6 +270,15 @@ def _read_left_right(reader: Reader, line: Line, token: str) -> None:
         _close_right(reader, line, label, span)
     elif label:
         reader.put(line, label, span)
+
+
+def _count_left_right(reader: Reader, token: str) -> None:
+    if token == r"\left":
+        reader.lefts += 1
+    elif token == r"\right" and reader.lefts:
+        reader.lefts -= 1
+    elif token == r"\right":
+        reader.problem(r"\right without its \left", reader.i - 1)
 
 
 def _close_right(reader: Reader, line: Line, label: str | None, span: Span) -> None:

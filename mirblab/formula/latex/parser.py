@@ -236,7 +236,7 @@ def _finish_formula(reader: Reader, line: Line, token: str) -> None:
     reader.i -= 1
     if line.kind in (End.GROUP, End.BRACKET) or line.groups:
         reader.problem("brace or bracket not closed", reader.i)
-    if any(kind == Fence.LEFT for _, kind in line.fences):
+    if reader.lefts:
         reader.problem(r"\left without its \right", reader.i)
     fences.settle_cases(reader, line)
     reader.close(line)

@@ -73,8 +73,8 @@ class Reader:
     """The tokens, the position among them, the nodes made so far and the stack of open lines."""
 
     __slots__ = (
-        *("bare", "braced", "cells", "ends", "has_integral", "i", "is_ordered", "labels", "parents", "problems"),
-        *("relations", "source", "spans", "stack", "tokens", "unopened", "where"),
+        *("bare", "braced", "cells", "ends", "has_integral", "i", "is_ordered", "labels", "lefts", "parents"),
+        *("problems", "relations", "source", "spans", "stack", "tokens", "unopened", "where"),
     )
 
     def __init__(self, source: str, tokens: list[str], spans: list[tuple[int, int]]) -> None:
@@ -89,6 +89,7 @@ class Reader:
         self.problems: dict[str, int] = {}  # what was not understood, and where first
         self.is_ordered, self.has_integral = True, False
         self.cells, self.unopened = 0, 0  # cells that are open; environments nested too deep to be opened
+        self.lefts = 0  # \left that wait for their \right
         self.stack = [Line(-1, "-", End.TOP, None, None, 0)]
 
     def put(self, line: Line, label: str, span: tuple[int, int]) -> int:

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from sentence_transformers.base.modules import Module, Transformer
-from torch.nn.functional import gelu, linear, normalize, scaled_dot_product_attention
+from torch.nn.functional import gelu, linear, normalize, pad, scaled_dot_product_attention
 
 _HEAD = 64  # dimensions of an attention head
+_GROUP = 4  # texts of similar length that are encoded together while something is trained
 _KEPT = 1000  # texts whose token vectors are kept while nothing is trained: the queries of a shortlist come again
 
 
@@ -61,7 +62,7 @@ class SegmentTransformer(Transformer):
         distinct, row_of = torch.unique(ids * mask, dim=0, return_inverse=True)
         used = torch.zeros_like(distinct).index_copy_(0, row_of, mask)
         if torch.is_grad_enabled() or self.training:
-            return self._token_vectors(distinct, used)[row_of], mask
+            return self._token_vectors_by_length(distinct, used)[row_of], mask
         sizes = used.sum(1).tolist()
         keys = [row[:size].tobytes() for row, size in zip(distinct.cpu().numpy(), sizes, strict=True)]
         if new := [at for at, key in enumerate(keys) if key not in self._known]:
@@ -74,6 +75,19 @@ class SegmentTransformer(Transformer):
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
         return vectors[row_of], mask
+
+    def _token_vectors_by_length(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return the token vectors (n, l, d); on a processor, where padding costs what a token does, in groups."""
+        if ids.device.type != "cpu":
+            return self._token_vectors(ids, mask)
+        lengths = mask.sum(1)
+        order = torch.argsort(lengths, descending=True, stable=True)
+        vectors = []
+        for group in order.split(_GROUP):
+            length = int(lengths[group[0]])
+            encoded = self._token_vectors(ids[group, :length], mask[group, :length])
+            vectors.append(pad(encoded, (0, 0, 0, ids.shape[1] - length)))
+        return torch.cat(vectors)[torch.argsort(order)]
 
     def _token_vectors(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         features = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}

@@ -185,6 +185,26 @@ def test_segments_read_each_other_and_no_other_pair(home: Path) -> None:
     np.testing.assert_allclose(again.detach(), similarity(joint)["scores"].detach(), atol=1e-5)
 
 
+def test_texts_that_are_encoded_by_length_have_the_gradient_of_one_pass(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven documents of one to nine words, each beside the same query, in groups of two and in one group."""
+    model = build_cross_encoder(recipe("mine", pooling="segments"), encoder("tiny"))
+    pairs = [("ring field", " ".join(WORDS[: at or 9])) for at in (3, 0, 1, 5, 2, 7, 4)]
+    found = []
+    for size in (2, 7):
+        monkeypatch.setattr(segments, "_GROUP", size)
+        model.zero_grad()
+        scores = PairPasses(model, "mine", 2048, "float32").vectors(pairs)
+        (scores[:, 0] * torch.arange(7)).sum().backward()
+        gradients = [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
+        found.append((scores.detach(), torch.cat(gradients)))
+    (scores, gradient), (whole, expected) = found
+    assert scores[:, 0].unique().numel() == 7 and expected.abs().max() > 0.1
+    np.testing.assert_allclose(scores, whole, atol=1e-4)
+    np.testing.assert_allclose(gradient, expected, atol=1e-3)
+
+
 @pytest.mark.parametrize(("halved", "tolerance"), [(False, 1e-4), (True, 0.3)])
 def test_layers_of_both_segments_are_those_of_torch(halved: bool, tolerance: float) -> None:
     """Random layers on texts of several lengths; torch's own TransformerEncoderLayer is the reference."""

@@ -12,7 +12,7 @@ from mirblab.analysis.searching import free_text
 from mirblab.app.cli import app
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
-from mirblab.sources.own.latex import document_files
+from mirblab.sources.own.tex_files import document_files
 
 TEXT = "Every finite integral domain is a field; $x^2 = 1$ has two solutions"
 

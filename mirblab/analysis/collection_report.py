@@ -21,6 +21,7 @@ from mirblab.data.parts import texts_at
 from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.evaluation import measures
+from mirblab.sources.catalogue import load
 
 UNJUDGED = np.iinfo(np.int32).min
 
@@ -60,6 +61,7 @@ WHOLE = "queries that are contained in their answer, or contain it"
 LEFT = "queries that contain a reference"
 REFERENCES = "documents that contain a reference"
 
+_LEAST_QUERIES = 6  # five differences of one sign have p = 2 / 2^5 in a permutation test, which is more than 0.05
 FEW, MUCH = 0.01, 0.1  # the smallest shares of documents, and of truncated texts, that are reported
 _CLEAR_LENGTH_BIAS = 0.1, 5.0  # distance of the AUC of length from 0.5, and in standard errors, to be reported
 
@@ -130,17 +132,18 @@ class Report:
         return "\n".join([f"<h3>{plain_html(self.collection)}</h3>", first, *parts, *notes])
 
     def __repr__(self) -> str:
-        return "\n".join([f"Report on {self.collection}", *(f"- {text}" for text in self.findings)])
+        findings = [f"- {text}" for text in self.findings] or ["There are no findings."]
+        return "\n".join([f"Report on {self.collection}", *findings])
 
 
 _WIDEST = 100
 
 
 def report(
-    collection: Collection,
+    collection: str | Collection,
     *,
     encoders: Sequence[str] = ("minilm",),
-    others: Sequence[Collection] = (),
+    others: Sequence[str | Collection] = (),
     runs: Sequence[pd.DataFrame] = (),
     threshold: float = 0.8,
     seed: int = 0,
@@ -152,11 +155,14 @@ def report(
     those whose maximum length the texts may exceed, counted on *n_sample* texts a role, drawn by *seed*. *others*:
     collections whose texts may occur here. *runs*: whose first ten documents are looked up in the judgements.
 
-    >>> from mirblab.sources.catalogue import load
-    >>> found = report(load("mini-qa"), encoders=())
+    >>> found = report("mini-qa", encoders=())
     >>> found.duplicates.columns.tolist()
     ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
     """
+    collection, *others = map(load, [collection, *others])
+    for other in others:
+        if (other.name, other.split) == (collection.name, collection.split):
+            raise MirblabError(f"{other.name} would be compared with itself; name another collection, or leave it out")
     groups = [collection.query_texts, collection.texts]
     groups += [texts for other in others for texts in (other.query_texts, other.texts)]
     same = find_repeats(groups, threshold, seed, n_asked=2)
@@ -207,7 +213,9 @@ def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
 def print_report(report: Report, console: Console | None = None) -> None:
     """Print the findings of a *report*, most severe first, its tables and notes (*console* None: standard output)."""
     console = console or terminal.console()
-    console.print(f"{report.collection}: {len(report.findings)} findings, most severe first", style="bold")
+    count = len(report.findings)
+    title = f"{count} findings, most severe first" if count > 1 else "1 finding" if count else "no findings"
+    console.print(f"{report.collection}: {title}", style="bold")
     for number, text in enumerate(report.findings, 1):
         console.print(f"{number:3d}. {text}", soft_wrap=True)
     for title, table in report.tables().items():
@@ -362,6 +370,14 @@ def _on_lengths(evidence: Evidence) -> Iterator[tuple[float, str]]:
 
 
 def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    n_queries, split = len(evidence.collection.queries), evidence.collection.split
+    if not n_queries:
+        yield 11, (f"There is no query in the split '{split}', so that only the documents were examined: take another "
+                   "split, or add judgements.")  # fmt: skip
+    elif n_queries < _LEAST_QUERIES:
+        yield 8, (f"There {'is 1 query' if n_queries == 1 else f'are {n_queries} queries'} in the split '{split}': "
+                  f"with fewer than {_LEAST_QUERIES} a paired permutation test cannot reach 0.05, however much two "
+                  "systems differ: judge more queries.")  # fmt: skip
     without = evidence.collection.oddities.get("queries without a relevant document", 0)
     if without:
         yield 3 + without / len(evidence.collection.queries), (

@@ -79,11 +79,8 @@ def compare_runs(
     depth: int = 1000, split: str = "test", seed: int = 0,
 ) -> RunComparison:  # fmt: skip
     """Return the comparison of two runs, each a system's name or a run file; MirblabError if they do not match."""
-    if not wanted:
-        raise MirblabError("no measure was given; name one, for example --measures nDCG@10")
-    parsed, collection = [measures.parse_measure(text) for text in wanted], catalogue.load(name, split)
-    if not len(collection.query_ids):
-        raise MirblabError(f"{collection.name} has no query in the split '{split}'; give another --split")
+    check_positive(n_queries=n_queries)
+    parsed, collection = measures.parse_measures(wanted), catalogue.load_with_queries(name, split)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         before, after = paired_runs(first, second, collection, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from mirblab.evaluation import significance
 from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 from mirblab.retrieval.systems import DEPTH, System, system
-from mirblab.sources.catalogue import collection_groups, load
+from mirblab.sources.catalogue import collection_groups, load_with_queries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,7 +222,7 @@ def experiment(
     (['nDCG@10', 'RR'], 816)
     """
     chosen = list(map(system, _as_list("system", systems)))
-    loaded = list(map(load, _as_list("collection", collections)))
+    loaded = list(map(load_with_queries, _as_list("collection", collections)))
     wanted = _as_list("measure", measures)
     significance.corrected_column(correction)  # an unknown one is an error before the first search
     for what, names in (("system", [part.name for part in chosen]), ("collection", [part.name for part in loaded])):
@@ -314,7 +314,8 @@ def file_name(measure: str) -> str:
 
 
 def _as_list(what: str, given: Any) -> list[Any]:
-    parts = [given] if isinstance(given, (str, System, Collection)) else list(given)
+    is_one = isinstance(given, (str, System, Collection)) or not isinstance(given, Iterable)
+    parts = [given] if is_one else list(given)
     if not parts:
         raise MirblabError(f"an experiment needs at least one {what}, found none; name one")
     return parts

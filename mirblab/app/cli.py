@@ -67,7 +67,7 @@ def train(
     name: Annotated[str, typer.Argument(help="A recipe of registry/trained.toml, such as minilm-math.")],
     settings: Set = None,
     out: Annotated[str, typer.Option(help="A name for the model; default: the recipe's.")] = "",
-    seed: Annotated[int | None, typer.Option(help="The same as --set seed=N.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same as --set seed=N.")] = None,
     seeds: Annotated[str, typer.Option(help="A model for each of several seeds, 0,1,2: NAME-seed-0 and so on.")] = "",
     force: Annotated[bool, typer.Option(help="Train again what exists, or was begun.")] = False,
     on: On = "local",
@@ -100,8 +100,8 @@ def rephrase(
     split: Annotated[str, typer.Option(help="The split whose statements are rephrased; empty: all.")] = "train",
     kind: Annotated[list[str] | None, typer.Option(help="Only theorem, lemma ...; may be repeated.")] = None,
     modules: Annotated[str, typer.Option(help="all, or mathematics.")] = "all",
-    limit: Annotated[int, typer.Option(help="The size of a random sample; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="The seed of the rules and of the sample.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="The size of a random sample; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the rules and of the sample.")] = 0,
     out: Annotated[str, typer.Option(help="A .parquet or .jsonl file; default: data/rephrasings/.")] = "",
     settings: Set = None,
 ) -> None:
@@ -128,7 +128,7 @@ def diff(
     p: Annotated[float, typer.Option(help="Rank-biased overlap's p, 0 to 1: 0.9 is about ten ranks.")] = 0.9,
     depth: Annotated[int, typer.Option(help="The number of documents per query.")] = 1000,
     split: Annotated[str, typer.Option(help="The split whose queries are used.")] = "test",
-    seed: Annotated[int, typer.Option(help="The seed of the test and the intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the test and the intervals.")] = 0,
 ) -> None:
     """Compare two runs of a collection: means, significance, queries, documents that moved, unjudged documents."""
     from mirblab.analysis import compare_runs
@@ -283,7 +283,7 @@ def batch(
     only: Only = None,
     settings: Set = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and stop.")] = False,
-    jobs: Annotated[int, typer.Option(help="Notebooks at once; 0: one per two cores, at least two.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Notebooks at once; 0: one per two cores, at least two.")] = 0,
     force: Annotated[bool, typer.Option(help="Run notebooks that are fresh, too.")] = False,
     on: On = "local",
     insecure: Insecure = False,
@@ -370,7 +370,7 @@ def judge(
     systems: Annotated[list[str], typer.Argument(help="The systems whose first documents are judged.")],
     judge: Annotated[str, typer.Option("--judge", help="Who judges; default: the user's name.")] = "",
     depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents of each system.")] = 10,
-    seed: Annotated[int, typer.Option(help="Of the random order.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random order.")] = 0,
     rejudge: Annotated[bool, typer.Option("--rejudge", help="Also what the collection has judgements of.")] = False,
     merge: Annotated[list[Path] | None, typer.Option(help="Another judge's file to add; may be repeated.")] = None,
     agreement: Annotated[bool, typer.Option("--agreement", help="Ask nothing; print agreement and effect.")] = False,
@@ -472,7 +472,7 @@ def report(
     run: Annotated[list[Path] | None, typer.Option(help="A run file, for its judged share; may be repeated.")] = None,
     threshold: Annotated[float, typer.Option(help="Jaccard similarity of near-duplicates.")] = 0.8,
     split: Annotated[str, typer.Option(help="Which judgements.")] = "test",
-    seed: Annotated[int, typer.Option(help="The seed of samples and hashes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of samples and hashes.")] = 0,
 ) -> None:
     """Print what makes a collection easier, harder or less fair than it looks, most severe first."""
     from mirblab.analysis import collection_report
@@ -483,7 +483,7 @@ def report(
         collection_report.report(
             catalogue.load(name, split),
             encoders=["minilm"] if encoder is None else encoder,
-            others=[catalogue.load(other_name) for other_name in other or []],
+            others=other or [],
             runs=[runs.read_run(path) for path in run or []],
             threshold=threshold,
             seed=seed,
@@ -568,6 +568,9 @@ def main() -> None:
         if end.code == 130:  # so Typer ends after Ctrl-C
             say("stopped; finished vectors, runs and figures are stored, and the same command continues", to=sys.stderr)
         raise
-    except (MirblabError, FileNotFoundError) as error:
+    except MirblabError as error:
         say(f"mirblab: {error}", to=sys.stderr)
+        sys.exit(2)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        say(f"mirblab: {error.filename} cannot be read: {error.strerror}; check the path", to=sys.stderr)
         sys.exit(2)

@@ -265,11 +265,11 @@ def print_values(
     }  # fmt: skip
     check_known("format of run files", form, formats)
     suffix, write = formats[form]
-    checked, rows = [measures.parse_measure(text) for text in wanted], []
+    checked, rows = measures.parse_measures(wanted), []
     if place.runs is not None:
         batch.Cluster(place).make_runs([chosen.name], collections, split)
     for collection_name in collections:
-        collection = catalogue.load(collection_name, split)
+        collection = catalogue.load_with_queries(collection_name, split)
         if form == "arqmath":
             arqmath.check_answer_ids(collection)
         run = chosen.search(collection)
@@ -332,9 +332,11 @@ def print_costs(
     """Print what the *encoders* of a suite cost on collections of these *sizes*, the *named* ones by collection, and
     its cross-encoders, each with the documents of *shortlists* that it scores for a query.
 
-    Nothing is printed for a suite without sizes.
+    Nothing is printed for a suite without sizes; MirblabError when encoders are *named* for it.
     """
     if sizes.empty:
+        if named:
+            raise MirblabError("--models shows costs for the suite of a paper, such as mirb; leave it out for others")
         return
     table = summary.cost_table(named or encoders, batch.stored_shares(named or encoders), sizes)
     rows = [

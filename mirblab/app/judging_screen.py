@@ -68,7 +68,7 @@ def judge(
     (['query_id', 'doc_id'], [0, 1, 2, 3])
     """
     check_positive(depth=depth)
-    loaded = catalogue.load(collection)
+    loaded = catalogue.load_with_queries(collection)
     found = pooled_runs(runs, loaded)
     pool = pool_documents(found, loaded, depth, seed=seed, rejudge=rejudge)
     return JudgingWidget(loaded, found, judge_name(judge), pool, depth)

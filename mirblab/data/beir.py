@@ -65,13 +65,18 @@ def find_texts(folder: Path, stem: str) -> Path | None:
 
 
 def read_rows(folder: Path, stem: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of corpus or queries as BEIR has them, each with all of its fields; broken lines are left out."""
+    """Yield the rows of corpus or queries as BEIR has them, each with all of its fields.
+
+    MirblabError after the last row, with file, line and number of such lines, for lines that are no JSON object.
+    """
     path = find_texts(folder, stem)
     if path is None:
         raise MissingFileError(_missing_file_message(folder, stem))
     if path.name != parts.MANIFEST:
-        for _, record in read_records(path, LineProblems(path)):
+        problems = LineProblems(path)
+        for _, record in read_records(path, problems):
             yield record
+        problems.raise_if_any()
     else:
         for document in parts.read_documents(path.parent):
             rest = json.loads(document.rest) if document.rest else {}
@@ -158,24 +163,11 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Index, doc_ids: pd.Index)
     if not path.is_file():
         splits = split_names(folder)
         form = "found no qrels/*.tsv; its lines are a query's id, a document's id and a grade, between tabs"
-        hint = f"found the splits {', '.join(splits)}{suggest(split, splits)}" if splits else form
+        hint = f"found the splits {', '.join(splits)}{suggest(str(split), splits)}" if splits else form
         raise MissingFileError(f"no {path}; {hint}")
     problems = LineProblems(path)
     judged: dict[tuple[str, str], int] = {}
-    order = [0, 1, 2]  # of query, document and score
-    for number, text in read_lines(path, problems):
-        cells = text.split("\t") if "\t" in text else text.split()
-        if len(cells) != 3:
-            problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
-            continue
-        roles = [_QRELS_COLUMNS.get(cell.strip().lower()) for cell in cells] if number == 1 else []
-        if set(roles) - {None} and all(_whole_number(cell) is None for cell in cells):
-            if set(roles) == {0, 1, 2}:
-                order = [roles.index(role) for role in range(3)]
-            elif roles[2] != 2:  # other names for the ids are understood, if the score comes last
-                problems.note(1, f"the header must be query-id, corpus-id, score, found {', '.join(cells)}")
-            continue
-        query_id, doc_id, score = (cells[place] for place in order)
+    for number, query_id, doc_id, score in _read_judgements(path, problems):
         relevance = _whole_number(score)
         if relevance is None:
             problems.note(number, f"the score must be a whole number, found '{score}'")
@@ -190,6 +182,33 @@ def read_qrels(folder: Path, split: str, query_ids: pd.Index, doc_ids: pd.Index)
     problems.raise_if_any()
     table = pd.DataFrame(list(judged), columns=["query_id", "doc_id"], dtype="str")
     return table.assign(relevance=np.array(list(judged.values()), np.int32))
+
+
+def count_queries(folder: Path) -> dict[str, int]:
+    """Return the number of judged queries of each split that a folder has judgements for; broken lines do not count."""
+    counts = {}
+    for split in split_names(folder):
+        path = folder / "qrels" / f"{split}.tsv"
+        counts[split] = len({query_id for _, query_id, *_ in _read_judgements(path, LineProblems(path))})
+    return counts
+
+
+def _read_judgements(path: Path, problems: LineProblems) -> Iterator[tuple[int, str, str, str]]:
+    """Yield line number, query, document and score of each judgement in a file; lines without all three are noted."""
+    order = [0, 1, 2]  # of query, document and score
+    for number, text in read_lines(path, problems):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if len(cells) != 3:
+            problems.note(number, f"expected query-id, corpus-id, score separated by tabs, found {len(cells)} cells")
+            continue
+        roles = [_QRELS_COLUMNS.get(cell.strip().lower()) for cell in cells] if number == 1 else []
+        if set(roles) - {None} and all(_whole_number(cell) is None for cell in cells):
+            if set(roles) == {0, 1, 2}:
+                order = [roles.index(role) for role in range(3)]
+            elif roles[2] != 2:  # other names for the ids are understood, if the score comes last
+                problems.note(1, f"the header must be query-id, corpus-id, score, found {', '.join(cells)}")
+            continue
+        yield number, cells[order[0]], cells[order[1]], cells[order[2]]
 
 
 def read_groups(folder: Path, all_query_ids: Set[str], relevant: pd.DataFrame) -> pd.DataFrame:
@@ -300,9 +319,8 @@ def _write_corpus(folder: Path, rows: Iterator[Mapping[str, Any]], most: float) 
     first = rows if most == math.inf else islice(rows, int(most))
     _write_lines(folder / "corpus.jsonl", (json.dumps(row, ensure_ascii=False) for row in first))
     if (more := next(rows, None)) is not None:
-        written = (record for _, record in read_records(folder / "corpus.jsonl", LineProblems(folder / "corpus.jsonl")))
         try:
-            write_parts(folder / parts.FOLDER, map(_document, chain(written, [more], rows)))
+            write_parts(folder / parts.FOLDER, map(_document, chain(read_rows(folder, "corpus"), [more], rows)))
         except MirblabError as error:
             raise MirblabError(f"{folder / parts.FOLDER}: {error}") from error
         (folder / "corpus.jsonl").unlink()

@@ -343,9 +343,10 @@ def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidat
 
 def _known_share(names: set[str], folder: Path, stem: str) -> float:
     def known_ids() -> Iterator[str]:
-        for record in read_rows(folder, stem):
-            with contextlib.suppress(MirblabError):  # loading the collection reports the error
-                yield ids.read_id(record, "_id")
+        with contextlib.suppress(MirblabError):  # loading the collection reports broken lines and ids
+            for record in read_rows(folder, stem):
+                with contextlib.suppress(MirblabError):
+                    yield ids.read_id(record, "_id")
 
     return len(names.intersection(known_ids())) / max(len(names), 1)
 

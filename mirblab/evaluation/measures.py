@@ -83,6 +83,12 @@ class OwnMeasure(Measure):
             ranked = np.full(n_returned, np.nan)
             ranked[judged.rank[rows] - 1] = judged.relevance[rows]
             numbers[query] = float(self.function(ranked, judgements.relevance[known[query] : known[query + 1]]))
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        if len(bad):
+            raise MirblabError(
+                f"the measure '{self.name}' is {numbers[bad[0]]} for query '{judgements.query_ids[bad[0]]}' "
+                f"({len(bad):,} of {n_queries:,} queries have no finite value); return 0 where it is not defined"
+            )
         return numbers
 
 
@@ -112,7 +118,7 @@ def evaluate(
     [0.333, 0.5, 0.0]
     """
     wanted = list(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
-    parsed = [parse_measure(measure) for measure in wanted]
+    parsed = parse_measures(wanted)
     judged = _judge(run, qrels, relevant_from)
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
@@ -185,6 +191,14 @@ def mean(values: pd.DataFrame) -> pd.DataFrame:
     """
     groups = values.groupby(["system", "collection", "measure"], sort=False, observed=True).value
     return groups.agg(value="mean", n_queries="size").reset_index()
+
+
+def parse_measures(measures: Iterable[AnyMeasure]) -> list[Measure]:
+    """Return the measures of several names, functions or objects; MirblabError where there is none."""
+    parsed = [parse_measure(measure) for measure in measures]
+    if not parsed:
+        raise MirblabError("no measure was given; name one, for example nDCG@10")
+    return parsed
 
 
 def parse_measure(measure: AnyMeasure) -> Measure:
@@ -543,6 +557,8 @@ def place_within_query(query: np.ndarray, n_queries: int) -> np.ndarray:
 
 
 def _judge(run: pd.DataFrame, qrels: Any, relevant_from: int | None) -> JudgedRanks:
+    if not isinstance(run, pd.DataFrame):
+        raise MirblabError(f"evaluate wants a run, as lab.system(NAME).search(collection) returns, found {run!r:.60}")
     if not hasattr(qrels, "columns") and not hasattr(qrels, "qrels"):
         raise MirblabError(
             f"evaluate wants a Collection or a table of judgements, found {qrels!r:.60}; load() it first"

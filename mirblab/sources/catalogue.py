@@ -122,6 +122,22 @@ def load(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
         return load_folder(collection_folder(name_or_folder), split)  # it was damaged in between
 
 
+def load_with_queries(name_or_folder: str | Path | Any, split: str = "test") -> Collection:
+    """Return a collection as `load` does; MirblabError, with the splits that have queries, for one without a query."""
+    collection = load(name_or_folder, split)
+    if len(collection.queries):
+        return collection
+    wrong = f"{collection.name} has no query in the split '{collection.split}', so that nothing can be measured"
+    if not isinstance(name_or_folder, (str, Path)):
+        raise MirblabError(f"{wrong}; load another split, or add judgements of its queries")
+    folder = collection_folder(name_or_folder)
+    counts = beir.count_queries(folder)
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    path = folder / "qrels" / f"{split}.tsv"
+    advice = "take a split with queries, or add judgements to" if any(counts.values()) else "add judgements to"
+    raise MirblabError(f"{wrong}; found these queries by split: {found}; {advice} {path}")
+
+
 def collection_table() -> pd.DataFrame:
     """Return the registry's title, task, instruction, printed name (`paper`) and revision of each collection, by name.
 
@@ -224,7 +240,7 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
 
     collection = load_folder(readable)
     name = paths.checked_name(name or source.resolve().name)
-    notes = _describe_oddities(collection)
+    notes = []
     card = {**read_card_table(source), "name": name}
     card |= {key: value for key, value in given.items() if value not in (None, "")}
     n_documents = collection.oddities.get("queries that are documents of the same id", 0)
@@ -251,7 +267,7 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
     with replace_folders(paths.data(), (name,)) as [beside]:
         _copy(readable, beside)
         atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
-    return target, notes
+    return target, [*_describe_oddities(load_folder(target)), *notes]  # what is relevant, the card says
 
 
 @contextmanager

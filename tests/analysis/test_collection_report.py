@@ -16,6 +16,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import near_duplicates
 from mirblab.data.collection import Collection, load_folder
 from mirblab.data.near_duplicates import find_repeats
+from mirblab.evaluation.significance import compare
 
 WORDS = (
     "every finite group ring field of prime order has a unique normal maximal ideal that is closed under sums".split()
@@ -350,7 +351,8 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
 def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     """What makes values wrong comes first; HTML and console show every finding, and markup stays text."""
     found = collection_report.report(odd, encoders=())
-    order = ["may return themselves", "contain a name of their answer", "not judged", "a reference that may name",
+    order = ["may return themselves", "contain a name of their answer", "are 4 queries in the split 'test': with",
+             "not judged", "a reference that may name",
              "documents repeat an earlier one", "documents (16.7%) contain a reference", "nearly repeat a relevant",
              "have no relevant document", "nearly repeat another query"]  # fmt: skip
     assert len(found.findings) == len(order)
@@ -364,9 +366,46 @@ def test_findings_are_sorted_and_shown(odd: Collection) -> None:
 
 def test_a_clean_collection_has_no_findings(make_folder: Make) -> None:
     """Nothing is said where nothing is odd."""
-    found = collection_report.report(load_folder(make_folder(qrels="q1\td1\t1\nq2\td2\t1\n")), encoders=())
+    queries = [{"_id": f"q{n}", "text": f"query {n}"} for n in range(6)]
+    judged = "".join(f"q{n}\td1\t1\n" for n in range(6))
+    found = collection_report.report(load_folder(make_folder(queries=queries, qrels=judged)), encoders=())
     assert found.findings == [] and "There are no findings" in found._repr_html_()
-    assert (found.summary["count"] == 0).all()
+    assert repr(found).endswith("There are no findings.") and (found.summary["count"] == 0).all()
+    collection_report.print_report(found, terminal.console(file=(out := io.StringIO()), width=200))
+    assert out.getvalue().startswith("tiny: no findings\n")
+
+
+@pytest.mark.parametrize(
+    ("judged", "says"),
+    [("", "There is no query in the split 'test', so that only the documents were examined"),
+     ("q1\td1\t1\n", "There is 1 query in the split 'test': with fewer than 6 a paired permutation test cannot reach")],
+)  # fmt: skip
+def test_a_report_on_few_queries_says_so(make_folder: Make, judged: str, says: str) -> None:
+    """It is the first finding, since without queries most checks have nothing to look at."""
+    found = collection_report.report(load_folder(make_folder(qrels=judged)), encoders=())
+    assert len(found.findings) == 1 and found.findings[0].startswith(says)
+    collection_report.print_report(found, terminal.console(file=(out := io.StringIO()), width=200))
+    assert out.getvalue().startswith("tiny: 1 finding\n")
+
+
+def test_a_name_or_a_folder_is_enough(make_folder: Make) -> None:
+    """As for a search; a collection is not compared with itself, but with another split of itself."""
+    folder = make_folder()
+    assert collection_report.report(str(folder), encoders=()).collection == "tiny"
+    with pytest.raises(MirblabError, match="tiny would be compared with itself"):
+        collection_report.report(str(folder), encoders=(), others=[str(folder)])
+    (folder / "qrels" / "dev.tsv").write_text("q1\td1\t1\n", "utf-8")
+    assert len(collection_report.report(str(folder), encoders=(), others=[load_folder(folder, "dev")]).overlap) == 4
+
+
+def test_with_five_queries_no_permutation_test_reaches_005() -> None:
+    """As the report says of fewer than six; with six it does."""
+    for n, is_reached in ((5, False), (6, True)):
+        values = pd.DataFrame({
+            "system": ["one"] * n + ["other"] * n, "collection": "c", "measure": "RR", "query_id": [*range(n)] * 2,
+            "value": [0.0] * n + [1.0] * n,
+        }).astype({"query_id": "str"})  # fmt: skip
+        assert (compare(values, "RR", baseline="one").p.item() < 0.05) == is_reached
 
 
 def test_known_facts_of_the_shared_collections(shared: Path) -> None:

@@ -95,7 +95,7 @@ def test_what_steers_a_terminal_is_not_printed(make_folder, tmp_path):
         (("bm25", "bm52", "mini-qa", ["RR"]), "'bm52' is neither a run file nor a system"),
         (("bm25", "old.trec", "mini-qa", ["RR"]), "no run file 'old.trec'; looked in"),
         (("bm25", "minilm", "mini-qa", ["nDGC@10"]), "no measure 'nDGC@10'"),
-        (("bm25", "minilm", "mini-qa", []), "no measure was given; name one, for example --measures nDCG@10"),
+        (("bm25", "minilm", "mini-qa", []), "no measure was given; name one, for example nDCG@10"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(asked, says):

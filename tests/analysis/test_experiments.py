@@ -133,6 +133,17 @@ def test_file_names(measure, name):
     assert file_name(measure) == name
 
 
+def test_one_folder_or_measure_need_no_list(make_folder):
+    """A path, and a function, are one."""
+
+    def first_is_known(ranked, judged):
+        return float(len(judged) > 0)
+
+    folder = make_folder()
+    result = experiment("bm25", folder, first_is_known)
+    assert result.values.collection.unique().tolist() == ["tiny"] and result.values.value.tolist() == [1.0, 1.0]
+
+
 def test_queries_that_score_zero_are_a_note_and_no_warning(recwarn):
     """One query of mini-mathlib has no relevant document; the note is said once, not once per system."""
     told = experiment(SYSTEMS, "mini-mathlib", "RR")

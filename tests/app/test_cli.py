@@ -108,12 +108,22 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
         (("train", "mini-math", "--set", "out=x"), "no field of recipe 'mini-math' in trained.toml called 'out'"),
         (("run", "bm25", "mini-qa", "--set", "name=x"), "no field of system 'bm25' (bm25) called 'name'"),
         (("run", "bm52", "mini-qa"), "did you mean 'bm25'?"),
+        (("run", "bm25", "mini-qa", "--measures", ""), "no measure was given; name one, for example nDCG@10"),
         (("run", "bm25", "mini-qa", "--format", "tsv"), "no format of run files 'tsv'; found arqmath, trec"),
         (
             ("run", "bm25", "mini-qa", "--format", "arqmath"),
             "no run on mini-qa can be submitted to ARQMath: task 1 has",
         ),
         (("plan", "mirb", "--models", "voyage"), "no encoder 'voyage'"),
+        (("plan", "mini", "--only", "10", "--models", "minilm"), "--models shows costs for the suite of a paper"),
+        (("report", "mini-qa", "--run", "no.trec"), "no.trec cannot be read: No such file or directory; check"),
+        (("report", "mini-qa", "--run", str(Path(__file__).parent)), "app cannot be read: Is a directory; check the"),
+        (("report", "mini-qa", "--other", "mini-qa"), "mini-qa would be compared with itself; name another collection"),
+        (("similar", "mini-qa", "mini-qa", "--by", "bm25"), "mini-qa is given twice; give it once"),
+        (
+            ("diff", "bm25", "structure", "--collection", "mini-qa", "--queries", "-1"),
+            "n_queries must be at least 1, found -1",
+        ),
         (("add", "nowhere"), "no folder nowhere"),
         (("cache", "--remove", "vectros"), "did you mean 'vectors'?"),
     ],
@@ -123,6 +133,30 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
     done = mirblab(*words)
     assert done.returncode == 2
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("diff", "bm25", "structure", "--collection", "mini-qa", "--seed", "-1"),
+        ("report", "mini-qa", "--seed", "-1"),
+        ("judge", "mini-qa", "bm25", "--agreement", "--seed", "-1"),
+        ("train", "minilm-math", "--seed", "-1"),
+        ("rephrase", "mini-views", "--rules", "--seed", "-1"),
+        ("rephrase", "mini-views", "--rules", "--limit", "-1"),
+        ("batch", "mini", "--plan", "--only", "10", "--jobs", "-1"),
+    ],
+)
+def test_a_number_below_0_is_refused(mirblab, words):
+    """Before anything is read or drawn."""
+    done = mirblab(*words)
+    assert done.returncode == 2 and f"Invalid value for '{words[-2]}': " in done.stderr
+
+
+def test_a_grade_from_which_nothing_is_relevant_is_said_when_a_collection_is_added(mirblab, make_folder):
+    """The card that is written decides what is relevant, not the one that the folder had."""
+    done = mirblab("add", str(make_folder()), "--relevant-from", "5")
+    assert done.returncode == 0 and "note: queries without a relevant document: 2" in done.stdout
 
 
 def test_the_cache_can_be_shown_checked_and_removed(mirblab):

@@ -12,7 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mirblab as lab
+from mirblab.analysis import compare_runs
 from mirblab.core.errors import MirblabError, MissingFileError
+from mirblab.data import beir
 from mirblab.data.collection import Card, load_folder
 from mirblab.evaluation import measures
 from mirblab.sources import catalogue
@@ -167,6 +170,45 @@ def test_a_missing_split_lists_what_is_there(make_folder):
     """The message suggests the nearest split."""
     with pytest.raises(FileNotFoundError, match=r"found the splits test; did you mean 'test'\?"):
         load_folder(make_folder(), split="tests")
+
+
+def test_a_split_without_a_query_is_refused_where_something_is_measured(make_folder):
+    """The message says which splits have queries, and which file lacks judgements; a search needs no query."""
+    folder = make_folder(qrels="")
+    (folder / "qrels" / "train.tsv").write_text("corpus-id\tquery-id\tscore\nd1\tq1\t1\nd2\tq1\t1\n", "utf-8")
+    says = "tiny has no query in the split 'test', .*; found these queries by split: test 0, train 1; "
+    wanted = rf"{says}take a split with queries, or add judgements to .*tiny/qrels/test\.tsv"
+    for measured in (
+        lambda: lab.experiment("bm25", folder),
+        lambda: lab.experiment("bm25", ["mini-qa", folder]),
+        lambda: lab.judge(["bm25"], folder),
+        lambda: compare_runs.compare_runs("bm25", "structure", folder, ["RR"]),
+    ):
+        with pytest.raises(MirblabError, match=wanted):
+            measured()
+    with pytest.raises(MirblabError, match="so that nothing can be measured; load another split"):
+        lab.experiment("bm25", load_folder(folder))
+    assert len(lab.experiment("bm25", load_folder(folder, "train")).values) == 1
+    assert len(lab.search("document", folder, "bm25").frame) == 3
+    (folder / "qrels" / "train.tsv").unlink()
+    with pytest.raises(MirblabError, match="found these queries by split: test 0; add judgements to"):
+        lab.experiment("bm25", folder)
+
+
+def test_rows_of_a_broken_file_are_an_error_with_the_line(make_folder, tmp_path, monkeypatch):
+    """No line is lost in silence, also not when a corpus is copied or is too large for one file."""
+    rows = '{"_id": "d1", "text": "a"}\n{"_id": "d2", \n[]\n{"_id": "d3", "text": "c"}\n'
+    folder, found = make_folder(rows), []
+    wanted = r"corpus\.jsonl, line 2: broken JSON: .* \(2 such lines in all\)"
+    with pytest.raises(MirblabError, match=wanted):
+        found += (row["_id"] for row in beir.read_rows(folder, "corpus"))
+    with pytest.raises(MirblabError, match=wanted):
+        beir.convert_corpus(folder, tmp_path / "copy", to_parts=False)
+    assert not (tmp_path / "copy" / "corpus.jsonl").exists()
+    monkeypatch.setattr(beir, "LARGE", 1)
+    deep = {"_id": "d1", "text": "a", "more": json.loads("[" * 201 + "]" * 201)}
+    with pytest.raises(MirblabError, match="line 1: nested too deeply"):
+        beir.write_collection(tmp_path / "large", [deep, {"_id": "d2", "text": "b"}], [], {}, {})
 
 
 def test_a_misspelt_folder_is_answered_with_the_nearest(make_folder):

@@ -298,6 +298,9 @@ def test_documents_that_are_no_candidates_are_counted_and_cut_on_demand(tmp_path
 def test_the_collection_is_guessed_from_the_ids(qa: Collection, tmp_path: Path) -> None:
     """Queries and documents decide; two collections that both have them are named."""
     catalogue.load("mini-lean")
+    for stem in ("corpus", "queries"):  # what cannot be read is not guessed
+        (paths.data() / "broken").mkdir(exist_ok=True)
+        (paths.data() / "broken" / f"{stem}.jsonl").write_text('{"_id": "d1", \n', "utf-8")
     run = write_run(qa, tmp_path / "theirs.trec")
     record, notes = imported.import_results(tmp_path / "theirs.trec")
     assert record.collections == ["mini-qa"] and "guessed" in notes[0]

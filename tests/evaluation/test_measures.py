@@ -477,6 +477,24 @@ def test_a_function_of_ones_own_is_a_measure():
     assert quietly(run, qrels, by_hand).measure.unique().tolist() == ["by_hand"]
 
 
+def test_a_function_without_a_value_is_refused():
+    """Otherwise a mean would be one of fewer queries in silence."""
+
+    def share_found(ranked, judged):
+        return np.float64(len(ranked)) / len(ranked) if len(ranked) else np.nan
+
+    run, qrels = run_of({"q1": {"a": 1.0}}), qrels_of({"q1": {"a": 1}, "q2": {"a": 1}})
+    with pytest.raises(MirblabError, match=r"'share_found' is nan for query 'q2' \(1 of 2 queries have no finite"):
+        quietly(run, qrels, share_found)
+
+
+@pytest.mark.parametrize("run", ["bm25", None, ["a"]])
+def test_a_run_is_a_table(run):
+    """The name of a system is none."""
+    with pytest.raises(MirblabError, match=r"evaluate wants a run, as lab\.system\(NAME\)\.search\(collection\)"):
+        evaluate(run, qrels_of({"q": {"a": 1}}), "AP")
+
+
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [("nDCG@10'", "nDCG'@10"), ("P", "P@10"), ("Bpref@10", "Bpref"), ("Bpref'", "Bpref"),

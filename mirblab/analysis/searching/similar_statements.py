@@ -92,7 +92,8 @@ def similar(
         "for a text and itself."
     ]
     if n_pairs > len(pairs):
-        notes.append(f"{n_pairs - len(pairs):,} pairs of nearly the same wording are left out; copies=True keeps them.")
+        n_copies = n_pairs - len(pairs)
+        notes.append(f"{n_copies:,} pairs of nearly the same wording are left out; copies=True (--copies) keeps them.")
     if statements.answers and not queries:
         names = " and ".join(statements.answers)
         notes.append(f"The documents of {names} answer its queries, as proofs do; queries=True compares these, too.")
@@ -214,6 +215,10 @@ class Statements:
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
         collections = tuple(load(part) for part in (left, right) if part is not None)
+        if left is right or (isinstance(left, str) and left == right):
+            raise MirblabError(
+                f"{collections[0].name} is given twice; give it once, and its statements are compared with each other"
+            )
         listed = [_statements(part, queries) for part in collections]
         for part, (ids, _) in zip(collections, listed, strict=True):
             if not len(ids):

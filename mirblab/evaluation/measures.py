@@ -35,7 +35,7 @@ AnyMeasure = Any  # a name, a `Measure`, a measure of ir_measures, or a function
 
 
 class QueryWarning(UserWarning):
-    """Queries score 0 because the run lacks them or because nothing is relevant to them; values.attrs names all."""
+    """No query is judged, or some score 0, which the run lacks or have nothing relevant; values.attrs names all."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ def evaluate(
     is no judgement to the prime measures and to Bpref. Both tables may have PyTerrier's columns (qid, docno, label).
 
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
-    named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning. `attrs["not_judged"]` counts
-    the queries of the run that the qrels lack; they have no row. The run's attrs `origin` and `note` become columns for
-    tables to show; a `remainder` is noted with measures that use all documents, and what the QueryWarning says with
-    all. MirblabError for broken tables and unknown measures.
+    named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning; another one says that no query
+    is judged. `attrs["not_judged"]` counts the queries of the run that the qrels lack; they have no row. The run's
+    attrs `origin` and `note` become columns for tables to show; a `remainder` is noted with measures that use all
+    documents, and what the QueryWarning says with all. MirblabError for broken tables and unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -628,6 +628,8 @@ def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list
             what = f"queries {several} and score" if len(names) > 1 else f"queries {one} and scores"
             texts.append(f"{len(names):,} of {len(ids):,} {what} 0: {shown}")
             warnings.warn(texts[-1], QueryWarning, stacklevel=3)
+    if not len(ids):
+        warnings.warn("no query is judged, so that there is no value", QueryWarning, stacklevel=3)
     return texts
 
 

@@ -104,6 +104,7 @@ def test_a_text_in_which_a_system_finds_nothing(qa: Collection):
     [
         ("  ", {}, "needs a text that is not empty"),
         ([], {}, "needs a text that is not empty"),
+        (None, {}, "needs a text that is not empty, or several; found None"),
         (["a", 3], {}, "needs a text that is not empty"),
         ("a", {"depth": 0}, "depth must be at least 1, found 0"),
         ("a", {"by": "bm26"}, "did you mean 'bm25'"),

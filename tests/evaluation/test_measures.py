@@ -344,8 +344,9 @@ def test_an_empty_run_scores_0_everywhere():
     assert values.attrs["not_in_run"] == ["p", "q"]
 
 
-def test_no_judgements_give_no_values():
-    assert len(evaluate(run_of({"q": {"a": 1}}), qrels_of({}), ["RR", "nDCG'"])) == 0
+def test_no_judgements_give_no_values_and_a_warning():
+    with pytest.warns(QueryWarning, match="no query is judged, so that there is no value"):
+        assert len(evaluate(run_of({"q": {"a": 1}}), qrels_of({}), ["RR", "nDCG'"])) == 0
 
 
 def collection(qrels, n_docs=100, relevant_from=1):

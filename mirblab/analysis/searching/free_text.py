@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -98,7 +98,7 @@ def _labelled_texts(text: str | Sequence[str] | os.PathLike[str]) -> list[tuple[
         content = read_latex(document_files(path))
         require_statements(content, 1, path.name)
         return [(statement.label or excerpts([statement.text])[0], statement.text) for statement in content.statements]
-    texts = [text] if isinstance(text, str) else list(text)
+    texts = list(text) if isinstance(text, Iterable) and not isinstance(text, str) else [text]
     if not texts or not all(isinstance(each, str) and each.strip() for each in texts):
         raise MirblabError(f"search needs a text that is not empty, or several; found {text!r:.60}")
     texts = [replace_surrogates(each) for each in texts]

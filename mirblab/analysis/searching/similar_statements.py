@@ -215,7 +215,7 @@ class Statements:
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
         collections = tuple(load(part) for part in (left, right) if part is not None)
-        if left is right or (isinstance(left, str) and left == right):
+        if isinstance(left, str) and left == right:
             raise MirblabError(
                 f"{collections[0].name} is given twice; give it once, and its statements are compared with each other"
             )

@@ -18,6 +18,7 @@ from mirblab.app.hand_runs import NAME_KEYS
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_known, unknown
 from mirblab.core.registry import read_toml
+from mirblab.data.beir import has_queries
 from mirblab.data.collection import Collection
 from mirblab.display import figures, result_tables
 from mirblab.display.figures import figure_of
@@ -208,7 +209,7 @@ class _Reader:
     def _matching(self, entry: dict[str, Any]) -> list[str]:
         """Return those of the suite's collections, or of all that were built or added, that fit the entry's `match`."""
         shared = self.shared.get("collections", [EVERY])
-        names = _built_names() if shared == [EVERY] else self._available("collection", shared)
+        names = _built_names(self.tell) if shared == [EVERY] else self._available("collection", shared)
         return matching(names, entry.get("match", [EVERY]))
 
     def _available(self, kind: str, value: Any) -> Any:
@@ -266,13 +267,17 @@ def matching(names: Iterable[str], patterns: list[str]) -> list[str]:
     return [name for name in fitting if not any(fnmatch(name, fit) for fit in unwanted)]
 
 
-def _built_names() -> list[str]:
+def _built_names(tell: Callable[[str, str], object]) -> list[str]:
+    """Return the collections that were built or added and have a query; MirblabError where none was built or added."""
     names = catalogue.built_names()
     if not names:
         raise MirblabError(
             "no real collection is built or added yet; run: mirblab build stacks, or: mirblab add FOLDER"
         )
-    return names
+    unasked = [name for name in names if not has_queries(paths.data() / name, "test")]
+    for name in unasked:
+        tell(name, "no query in the split 'test', so that nothing can be measured")
+    return [name for name in names if name not in unasked]
 
 
 def _notebook(name: str) -> Path:

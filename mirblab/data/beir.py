@@ -193,6 +193,12 @@ def count_queries(folder: Path) -> dict[str, int]:
     return counts
 
 
+def has_queries(folder: Path, split: str) -> bool:
+    """Return whether a folder has a judgement, and so a query, for a split."""
+    path = folder / "qrels" / f"{split}.tsv"
+    return path.is_file() and any(_read_judgements(path, LineProblems(path)))
+
+
 def _read_judgements(path: Path, problems: LineProblems) -> Iterator[tuple[int, str, str, str]]:
     """Yield line number, query, document and score of each judgement in a file; lines without all three are noted."""
     order = [0, 1, 2]  # of query, document and score

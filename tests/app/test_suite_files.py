@@ -50,6 +50,18 @@ def test_the_first_that_is_here_is_taken_and_what_is_marked_is_left_out(read):
     }
 
 
+def test_a_collection_without_a_query_is_left_out_of_all_that_were_built(read, make_folder):
+    """It is said once; one whose queries are in another split only has none to measure, either."""
+    paths.data().mkdir(parents=True)
+    for name, qrels in (("asked", "q1\td1\t1\n"), ("bare", ""), ("trained", "")):
+        make_folder(qrels=qrels, name=name).rename(paths.data() / name)
+    judged = paths.data() / "trained" / "qrels"
+    (judged / "test.tsv").rename(judged / "train.tsv")
+    (job,), missing = read('collections = ["*"]')
+    why = "no query in the split 'test', so that nothing can be measured"
+    assert job.collections == ["asked"] and missing == {"bare": why, "trained": why}
+
+
 def test_a_notebook_of_which_nothing_is_here_is_left_out(read):
     """And one whose collections must be built first."""
     jobs, missing = read('collections = ["mirb-hol?"]')
@@ -115,7 +127,7 @@ def test_a_plan_counts_the_documents_that_each_cross_encoder_scores():
 def test_what_is_not_trained_is_left_out_of_the_open_tables(notebook, tmp_path, monkeypatch):
     """With what must be trained first; the systems without training stay."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    monkeypatch.setattr(suite_files, "_built_names", lambda: ["mini-qa"])
+    monkeypatch.setattr(suite_files, "_built_names", lambda _: ["mini-qa"])
     missing: dict[str, str] = {}
     (job,) = suite_files.read_suite("open", only=[notebook], tell=missing.__setitem__)
     assert {"bm25q", "bm25~rm3", "minilm~rocchio"} <= set(job.systems)

@@ -442,7 +442,7 @@ def spearman_interval(
     members = _group_rows(len(pair), groups)
     if not len(pair) or not np.ptp(pair, axis=0).all():
         return (np.nan, np.nan, np.nan)
-    drawn = np.random.default_rng(seed).integers(0, len(members), (n_resamples, len(members)))
+    drawn = _generator(seed).integers(0, len(members), (n_resamples, len(members)))
     rows = np.vstack([np.arange(len(pair)), members[drawn].reshape(n_resamples, -1)])
     rho = _correlations(np.stack([pair[:, side][rows] for side in (0, 1)]))
     low, high = np.nanquantile(rho[1:], [(1 - level) / 2, (1 + level) / 2])
@@ -546,7 +546,7 @@ def count_sign_flips(
 def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
     """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts."""
     check_positive(n_resamples=n_resamples)
-    n_queries, generator, blocks = len(numbers), np.random.default_rng(seed), []
+    n_queries, generator, blocks = len(numbers), _generator(seed), []
     step = max(1, _BLOCK // n_queries)
     for start in range(0, n_resamples, step):
         n_rows = min(step, n_resamples - start)
@@ -618,9 +618,15 @@ def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
         )
 
 
+def _generator(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise MirblabError(f"a seed is a whole number from 0, found {seed}")
+    return np.random.default_rng(seed)
+
+
 def _random_signs(n_queries: int, n_rows: int, seed: int) -> Iterator[np.ndarray]:
     """Yield blocks of random 0 and 1, float64, (rows of the block, n_queries), the same for each block size."""
-    generator, n_words = np.random.default_rng(seed), -(-n_queries // 64)
+    generator, n_words = _generator(seed), -(-n_queries // 64)
     step = max(1, _BLOCK // n_queries)
     for start in range(0, n_rows, step):
         words = generator.integers(0, 2**64, size=(min(step, n_rows - start), n_words), dtype=np.uint64)

@@ -162,13 +162,14 @@ def score_texts(
     lengths = owners @ np.concatenate([np.zeros(0), *sizes])
     average = lengths[lengths > 0].mean() if lengths.any() else 1.0
     excess = K1 * (1 - length + length * lengths / average)
+    rarest = np.log1p(max(1, len(lengths)))  # the rarity of a token of one text
     for start in range(0, len(queries), _AT_ONCE):
         asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
         keys = np.unique(np.concatenate([own for own, _ in asked]))
         bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
         bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
         rare = rarity(len(lengths), np.diff(bags.indptr))
-        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rare * (rare / np.log1p(len(lengths))) ** (power - 1)
+        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rare * (rare / rarest) ** (power - 1)
         for own, counts in asked:
             rows = np.searchsorted(keys, own)
             yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)

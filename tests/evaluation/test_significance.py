@@ -175,6 +175,9 @@ def test_bootstrap_repeats_and_checks_its_arguments() -> None:
         significance.bootstrap_intervals(values, level=95)
     with pytest.raises(MirblabError, match="n_resamples must be at least 1"):
         significance.bootstrap_intervals(values, n_resamples=0)
+    for tested in (significance.bootstrap_intervals, significance.compare):
+        with pytest.raises(MirblabError, match="a seed is a whole number from 0, found -1"):
+            tested(values, "nDCG@10", seed=-1)
     with pytest.raises(MirblabError, match="n_permutations must be at least 1"):
         significance.permutation_test(values, "nDCG@10", n_permutations=0)
     with pytest.raises(MirblabError, match="empty"):

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import mirblab as lab
 from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.atomic_files import unfinished_paths
 from mirblab.core.errors import MirblabError
@@ -322,6 +323,13 @@ def test_no_formula_anywhere_gives_an_empty_run(make_folder: Callable):
     """Prose is no formula."""
     run = search(load_folder(make_folder(card=ANSWERS)), depth=3)
     assert run.empty and list(run.columns) == ["query_id", "doc_id", "score", "rank"]
+
+
+def test_no_document_at_all_is_an_empty_run_without_a_warning(make_folder: Callable, recwarn: pytest.WarningsRecorder):
+    """Rarity among no documents is not divided by 0."""
+    folder = make_folder("\n", [{"_id": "q1", "text": "$x$"}], "")
+    assert lab.search("$x$", folder, "structure").frame.empty
+    assert not [str(warned.message) for warned in recwarn if warned.category is RuntimeWarning]
 
 
 def test_texts_without_formulas_score_nothing():

@@ -24,6 +24,7 @@ from mirblab.data.collection import (
     DATASET_PARTS,
     PYTERRIER_PARTS,
     Collection,
+    count_oddities,
     from_dataset,
     load_folder,
     read_card_table,
@@ -267,7 +268,9 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
     with replace_folders(paths.data(), (name,)) as [beside]:
         _copy(readable, beside)
         atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
-    return target, [*_describe_oddities(load_folder(target)), *notes]  # what is relevant, the card says
+    relevant_from = card.get("relevant_from", collection.card.relevant_from)
+    oddities = count_oddities(collection.corpus, collection.queries, collection.qrels, relevant_from)
+    return target, [*_describe_oddities(oddities), *notes]
 
 
 @contextmanager
@@ -341,13 +344,13 @@ def accept_changes(folder: str | Path, name: str = "", **card: Any) -> tuple[Pat
     collection = read_splits(target)[0]
     digests.write_digests(target)
     return target, [
-        *_describe_oddities(collection),
+        *_describe_oddities(collection.oddities),
         "its digests were stored; card.toml was not changed, so describe the change there",
     ]
 
 
-def _describe_oddities(collection: Collection) -> list[str]:
-    return [f"{what}: {count:,}" for what, count in collection.oddities.items()]
+def _describe_oddities(oddities: dict[str, int]) -> list[str]:
+    return [f"{what}: {count:,}" for what, count in oddities.items()]
 
 
 def build_hard_negatives(name: str, *, near: int = 5, seed: int = 0) -> list[Path]:

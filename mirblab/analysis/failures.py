@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.analysis.collection_report import wilson_interval
-from mirblab.analysis.features import NUMBERS, query_features
+from mirblab.analysis.features import NUMBERS, query_features, varies
 from mirblab.analysis.partners import best_judged, judged_grades
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
@@ -198,7 +198,8 @@ def contrast_groups(
     chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half; 0.5 is no
     difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two
     sided, labels permuted within each collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others.
-    Smallest p first. Empty where the group or the rest is empty, or no feature varies.
+    Smallest p first. A collection counts where at least five queries (of fewer than ten: half) differ from the
+    commonest number. Empty where the group or the rest is empty, or no feature varies.
 
     >>> table = pd.DataFrame({"collection": "c", "query_id": list("abcdefgh"), "words": [9, 9, 9, 9, 1, 1, 1, 1]})
     >>> found = contrast_groups(table, [True] * 4 + [False] * 4)
@@ -240,7 +241,7 @@ def _parts(column: np.ndarray, inside: np.ndarray, collections: np.ndarray) -> I
     for name in dict.fromkeys(collections.tolist()):
         here = (collections == name) & ~np.isnan(column)
         numbers, marks = column[here], inside[here]
-        if 0 < marks.sum() < len(marks) and np.ptp(numbers):
+        if 0 < marks.sum() < len(marks) and varies(numbers):
             yield numbers, rankdata(numbers) - 1, marks
 
 

@@ -15,7 +15,7 @@ from mirblab.evaluation.significance import spearman_interval
 from mirblab.formula.in_text import FormulaReader, is_formal, split_at_formulas
 
 NUMBERS = ("words", "formulas", "formula_share", "relevant", "overlap")
-_VARYING = 5  # queries that must differ from the commonest number, so that a correlation is not that of one query
+_VARYING = 5  # queries that must differ from the commonest number, so that what is found is not that of one query
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # For a text that is in no proof assistant's language: the first pattern that matches gives the language.
@@ -89,14 +89,20 @@ def associations(
     for (collection, system), part in joined.groupby(["collection", "system"], sort=False, observed=True):
         for feature in [name for name in (*NUMBERS, "answer_words", "first_rank") if name in part]:
             pair = part[[feature, "value"]].dropna().to_numpy(dtype=float)
-            if len(pair) > 2 and min(map(_n_uncommon, pair.T)) >= min(_VARYING, len(pair) // 2):
+            if len(pair) > 2 and all(map(varies, pair.T)):
                 rho, low, high = spearman_interval(pair, level=level, n_resamples=n_resamples, seed=seed)
                 rows.append((collection, system, feature, rho, low, high, len(pair)))
     return pd.DataFrame(rows, columns=["collection", "system", "feature", "rho", "low", "high", "n_queries"])
 
 
-def _n_uncommon(numbers: np.ndarray) -> int:
-    return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max())
+def varies(numbers: np.ndarray) -> bool:
+    """Return whether at least five of the *numbers* (n,), or half of fewer than ten, differ from the commonest one.
+
+    >>> varies(np.arange(20) < 4), varies(np.arange(20) < 5)
+    (False, True)
+    """
+    n_uncommon = len(numbers) - int(np.unique(numbers, return_counts=True)[1].max())
+    return n_uncommon >= min(_VARYING, len(numbers) // 2)
 
 
 def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n: int = 3) -> pd.DataFrame:

@@ -133,6 +133,13 @@ def test_languages_and_fields_are_shares_and_rare_ones_are_left_out():
     assert found.group.tolist() == [1.0, 0.0] and found.others.tolist() == [pytest.approx(1 / 7), pytest.approx(5 / 7)]
 
 
+@pytest.mark.parametrize(("n_others", "n_features"), [(4, 0), (5, 1)])
+def test_a_difference_is_not_that_of_few_queries(n_others: int, n_features: int):
+    """Of 20 queries 16 or 15 have the same number of words: compared from five others on, as for a correlation."""
+    frame = a_frame([3.0] * (20 - n_others) + [9.0] * n_others)
+    assert len(analysis_failures.contrast_groups(frame, np.arange(20) % 2 > 0)) == n_features
+
+
 @pytest.mark.parametrize("group", [[False] * 4, [True] * 4])
 def test_nothing_to_compare_is_said(group: list[bool]):
     """No failure at all, or nothing but failures."""

@@ -177,11 +177,16 @@ class Experiment:
         return name if name in self.measures else str(parse_measure(name)) if name else self.measures[0]
 
     def _cost_notes(self, labels: Mapping[str, str]) -> list[str]:
-        """Return a note of the time of each system none of whose runs was stored; [] if there is no such system."""
+        """Return a note of the time of each system none of whose runs was stored; [] if there is no such system.
+
+        A system made of others, as a fusion, reads those of their runs that are stored, as the note says.
+        """
         sums = self.costs.groupby("system", sort=False).agg(seconds=("seconds", "sum"), stored=("stored", "any"))
         made = sums.seconds[~sums.stored]
         parts = [f"{labels.get(str(name), name)} {seconds:.1f} s" for name, seconds in made.items()]
-        return [f"Time to search all queries: {', '.join(parts)}."] if parts else []
+        of_others = [part.label for part in self.systems if part.parts and part.name in made.index]
+        remark = f" The time of {', '.join(of_others)} is without the searches of parts whose runs were stored."
+        return [f"Time to search all queries: {', '.join(parts)}.{remark if of_others else ''}"] if parts else []
 
     def _provenance(self, measure: str) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in ("baseline", "seed", "alpha", "correction")}

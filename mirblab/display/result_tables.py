@@ -159,7 +159,7 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]], averaged: boo
     for (collection, measure), (n, of) in equal.items():
         places.setdefault(measure, []).append(f"{'all' if n == of else f'{n:,} of'} {of:,} queries of {collection}")
     also = ", nor in an average over mostly such collections" if averaged else ""
-    why = " Where few documents per query are judged, leaving out the others makes most rankings equal."
+    why = " Where few documents per query are judged, all systems may return the same judged ones, if in another order."
     return [
         f"All systems have the same {measure} on {', '.join(where)}, so no best one is marked there{also}."
         f"{why if chr(39) in measure else ''}"

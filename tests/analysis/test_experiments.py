@@ -96,6 +96,17 @@ def test_costs_say_what_was_stored(result):
     assert partly.table().notes[-1] == f"Time to search all queries: {system('bm25-mirb').label} 1.5 s."
 
 
+def test_the_time_of_a_fusion_is_said_to_lack_its_parts():
+    """Its parts were searched before; a system of its own has the whole time."""
+    done = experiment(["bm25", "bm25+bm25-mirb"], ["mini-qa"], "RR")
+    partly = replace(done, costs=done.costs.assign(seconds=[1.0, 0.1], stored=False))
+    label = system("bm25+bm25-mirb").label
+    assert partly.table().notes[-1] == (
+        f"Time to search all queries: {system('bm25').label} 1.0 s, {label} 0.1 s. "
+        f"The time of {label} is without the searches of parts whose runs were stored."
+    )
+
+
 def test_correction_reaches_tests_and_notes(tmp_path):
     """The tests have the p that is asked for, the table says how it was corrected, and so do the files."""
     by_name = {name: experiment(SYSTEMS, "mini-qa", "RR", correction=name) for name in ("bh", "bonferroni", None)}

@@ -186,7 +186,9 @@ class Experiment:
         parts = [f"{labels.get(str(name), name)} {seconds:.1f} s" for name, seconds in made.items()]
         of_others = [part.label for part in self.systems if part.parts and part.name in made.index]
         remark = f" The time of {', '.join(of_others)} is without the searches of parts whose runs were stored."
-        return [f"Time to search all queries: {', '.join(parts)}.{remark if of_others else ''}"] if parts else []
+        rest = " Systems of which a run was stored are not timed." if sums.stored.any() else ""
+        told = f"Time to search all queries: {', '.join(parts)}.{rest}{remark if of_others else ''}"
+        return [told] if parts else []
 
     def _provenance(self, measure: str) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in ("baseline", "seed", "alpha", "correction")}

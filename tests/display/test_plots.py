@@ -305,10 +305,11 @@ def test_effects_are_filled_where_significant():
 
 
 def test_a_curve_is_sorted_and_has_its_held_out_line():
-    """A line from left to right, and a dashed one at the held-out value."""
+    """A line from left to right, and a dashed one at the held-out value, which has no system's colour."""
     line, dashed = plots.curve(SETTINGS.assign(held_out=0.55), x="w")[0].lines
     assert line.get_xdata().tolist() == [0.1, 0.9] and line.get_ydata().tolist() == [0.4, 0.6]
     assert dashed.get_linestyle() == "--" and set(dashed.get_ydata()) == {0.55}
+    assert dashed.get_color() == figures.GREY
 
 
 def test_a_curve_without_held_out_values_has_one_line():

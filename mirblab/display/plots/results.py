@@ -343,7 +343,7 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
             sns.lineplot(rows, x=x, y="value", estimator=None, color=PALETTE[0], marker="o", markeredgecolor=PALETTE[0],
                          label="one setting for all queries", legend=False, ax=panel)  # fmt: skip
             if "held_out" in rows:
-                panel.axhline(rows.held_out.iloc[0], color=PALETTE[1], linestyle="--",
+                panel.axhline(rows.held_out.iloc[0], color=GREY, linestyle="--",
                               label="held-out queries: setting chosen without them")  # fmt: skip
             panel.locator_params(axis="y", nbins=5)
             panel.set_xlabel(fill(x, _LETTERS))

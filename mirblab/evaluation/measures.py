@@ -123,7 +123,7 @@ def evaluate(
     values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
-    zero = _note_zero_queries(values, judged, parsed)
+    zero = _note_zero_queries(values, judged, parsed, run)
     notes = ["; ".join(filter(None, [_measure_note(measure, run), *zero])) for measure in parsed]
     if any(notes):
         values["note"] = np.repeat(notes, len(judged.returned))
@@ -178,7 +178,7 @@ def ceiling(
         raise MirblabError(f"{parsed} has no ceiling: which order is the best depends on the groups; use {plain}")
     judged = _judge(run, qrels, relevant_from).perfect(depth)
     values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
-    _note_zero_queries(values, judged, [parsed])
+    _note_zero_queries(values, judged, [parsed], run)
     return values
 
 
@@ -608,7 +608,9 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
     return pd.DataFrame(columns)
 
 
-def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure]) -> list[str]:
+def _note_zero_queries(
+    values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure], run: pd.DataFrame
+) -> list[str]:
     """Return what is said of the queries that score 0 by their run or judgements; warn of it, and put it into attrs."""
     ids, judgements = judged.judgements.query_ids, judged.judgements
     level = judged.relevant_from if any(measure.is_binary for measure in measures) else 1
@@ -621,13 +623,15 @@ def _note_zero_queries(values: pd.DataFrame, judged: JudgedRanks, measures: list
         "relevant_from": judged.relevant_from,
     }
     bare_as, texts = f"no document of relevance {level} or more", []
-    for names, one, several in ((missing, "is not in the run", "are not in the run"),
-                                (bare, f"has {bare_as}", f"have {bare_as}")):  # fmt: skip
+    system = run.attrs.get("system")
+    whose_run = f"{system}: " if system else ""
+    for whose, names, one, several in ((whose_run, missing, "is not in the run", "are not in the run"),
+                                       ("", bare, f"has {bare_as}", f"have {bare_as}")):  # fmt: skip
         if names:
             shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
             what = f"queries {several} and score" if len(names) > 1 else f"queries {one} and scores"
             texts.append(f"{len(names):,} of {len(ids):,} {what} 0: {shown}")
-            warnings.warn(texts[-1], QueryWarning, stacklevel=3)
+            warnings.warn(whose + texts[-1], QueryWarning, stacklevel=3)
     if not len(ids):
         warnings.warn("no query is judged, so that there is no value", QueryWarning, stacklevel=3)
     return texts

@@ -322,6 +322,10 @@ def test_queries_that_score_0_are_counted_and_named():
                             "relevant_from": 1}  # fmt: skip
     assert values.query_id.tolist() == ["q1", "q2", "q3", "q4"] * 3
     assert values.value.tolist() == [1, 0, 0, 0] + [1, 0, 0, 0] + [1, 0, 1, 0]
+    run.attrs["system"] = "bm25"
+    with pytest.warns(QueryWarning) as caught:
+        evaluate(run, qrels, ["RR"])
+    assert [str(warning.message)[:10] for warning in caught] == ["bm25: 2 of", "2 of 4 que"]
 
 
 def test_no_warning_when_nothing_is_missing():

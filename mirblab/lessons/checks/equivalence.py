@@ -60,7 +60,7 @@ def _random_baseline(answer: Any) -> str:
     return check_function(answer, [(1,), (4,), (10,), (323,), (2,)], lambda n: total(n) / n, slips)
 
 
-@exercise("loss", "Most of the loss comes from the row in which the right answer has not the largest cosine.")
+@exercise("loss", "Most of the loss comes from the row in which the right answer does not have the largest cosine.")
 def _loss(answer: Any) -> str:
     def slips(batch: Matrix, scale: float) -> Mapping[str, float]:
         truth, mean_probability = loss(batch, scale), sum(_probabilities(batch, scale)) / len(batch)

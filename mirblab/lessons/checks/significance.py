@@ -40,7 +40,10 @@ def _standard_error(answer: Any) -> str:
     return check_function(answer, cases, lambda d: float(np.std(d, ddof=1) / np.sqrt(len(d))), slips)
 
 
-@exercise("sign_flip", "The library draws signs at random when there are too many combinations to count them all.")
+@exercise(
+    "sign_flip",
+    "The library draws signs at random for any number of questions, so its p differs a little from this exact one.",
+)
 def _sign_flip(answer: Any) -> str:
     cases = [([0.2, 0.1],), ([0.3, -0.1, 0.2],), ([0.5, 0.4, 0.3, 0.2, -0.1],), ([0.0, 0.0, 0.0],)]
 

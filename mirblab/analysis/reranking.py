@@ -18,6 +18,7 @@ from mirblab.retrieval import fusion, rerank, systems
 from mirblab.retrieval.systems import System
 
 _COUNTS = ("better", "worse", "n_queries")
+_WORTHWHILE = 1.0  # points that reranking gains at least, for it to be advised
 _SETTING = ("collection", "system", "reranker", "depth", "max_length", "instruction", "weight")
 
 
@@ -188,14 +189,16 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     """Return three sentences about rows of `reranking_factors`: when reranking hurts, why, and what to do.
 
     Each row counts once; p values are corrected by Holm's method over all rows. The last sentence is of settings that
-    were chosen on the other collections, see `held_out_choices`. MirblabError for a table without a row.
+    were chosen on the other collections, see `held_out_choices`; it advises to rerank only after first stages whose
+    95 % interval of the mean change over collections begins at 1 point or more. MirblabError for a table without a row.
 
     >>> row = {"system": "bm25", "reranker": "r", "max_length": 0, "instruction": "", "first_stage": 0.5, "depth": 5}
     >>> rows = [row | {"collection": "c", "weight": 1.0, "change": -0.1, "p": 0.001}]
     >>> rows += [row | {"collection": "d", "weight": 0.3, "change": 0.02, "p": 0.3}]
     >>> describe_reranking(pd.DataFrame(rows))[0]  # doctest: +NORMALIZE_WHITESPACE
-    'Reranking after bm25 lowers the value significantly in 1 of 2 settings and raises it significantly in none (Holm,
-    p < 0.05); the lowest significant change is -10.0 points, by r alone at depth 5 after bm25 on c.'
+    'Reranking after bm25 lowers the value significantly in 1 of 2 combinations of first stage, setting and collection
+    and raises it significantly in none (Holm, p < 0.05); the lowest significant change is -10.0 points, by r alone at
+    depth 5 after bm25 on c.'
     """
     if effects.empty:
         raise MirblabError(
@@ -208,8 +211,8 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     least = worst.iloc[int(worst.change.argmin())]
     when = (
         f"Reranking after {' or '.join(map(str, effects.system.unique()))} lowers the value significantly in "
-        f"{int(lower.sum()) or 'none'} of {len(effects)} settings and raises it significantly in "
-        f"{int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest {kind}change is "
+        f"{int(lower.sum()) or 'none'} of {len(effects)} combinations of first stage, setting and collection and "
+        f"raises it significantly in {int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest {kind}change is "
         f"{100 * least.change:+.1f} points, by {_setting_name(least)} after {least.system} on {least.collection}."
     )
     alone = effects[effects.weight == effects.weight.max()]
@@ -253,17 +256,28 @@ def _describe_choices(chosen: pd.DataFrame) -> str:
     if chosen.empty:
         return "No setting can be chosen on other collections, so measure before you rerank."
     changes = 100 * chosen.groupby("collection").change.mean().to_numpy()
-    low, high = _interval(changes)
     names = chosen.apply(_setting_name, axis=1)
-    by_stage = 100 * chosen.groupby("system", sort=False, observed=True).change.mean()
-    parts = f" ({', '.join(f'after {name} by {mean:+.1f}' for name, mean in by_stage.items())})"
-    advice = "rerank in this way" if low > 0 else "measure on your own queries before you rerank"
+    stages = chosen.groupby("system", sort=False, observed=True)
+    gains = {f"after {name}": 100 * of_stage.change.to_numpy() for name, of_stage in stages}
+    gaining = [stage for stage, own in gains.items() if _interval(own)[0] >= _WORTHWHILE]
+    others = [stage for stage in gains if stage not in gaining]
+    parts = [f"{stage} by {_mean_and_interval(own)}" for stage, own in gains.items()]
+    by_stage = f"; {', '.join(parts)}" if len(parts) > 1 else ""
+    advice = [f"rerank in this way {' and '.join(gaining)}"] if gaining else []
+    if others:
+        small = f"where the interval begins below {_WORTHWHILE:+g} point"
+        advice.append(f"measure on your own queries before you rerank {' or '.join(others)}, {small}")
     return (
         f"Settings that were chosen on the other collections (most often {names.value_counts().index[0]}) change the "
-        f"mean of a collection by {changes.mean():+.1f} points [{low:+.1f}, {high:+.1f}]{parts * (len(by_stage) > 1)} "
-        "and raise it on "
-        f"{int((changes > 0).sum())} of {len(changes)}, so {advice}."
+        f"mean of a collection by {_mean_and_interval(changes)} points (95 % interval over {len(changes)} "
+        f"collections{by_stage}) and raise it on {int((changes > 0).sum())} of {len(changes)}, so "
+        f"{', but '.join(advice)}."
     )
+
+
+def _mean_and_interval(changes: np.ndarray) -> str:
+    low, high = _interval(changes)
+    return f"{changes.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def _setting_name(row: pd.Series) -> str:

@@ -147,17 +147,26 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     ]
     when, why, what = describe_reranking(pd.DataFrame(rows))
     assert when == (
-        "Reranking after bm25 lowers the value significantly in 1 of 3 settings and raises it significantly in none "
-        "(Holm, p < 0.05); the lowest significant change is -20.0 points, by m alone at depth 5 after bm25 on a."
+        "Reranking after bm25 lowers the value significantly in 1 of 3 combinations of first stage, setting and "
+        "collection and raises it significantly in none (Holm, p < 0.05); the lowest significant change is -20.0 "
+        "points, by m alone at depth 5 after bm25 on a."
     )
     assert why == (
         "The order of the reranker alone changes the mean by -25.0 points at depth 5, by -30.0 where the first stage "
         "is above its median and by -20.0 elsewhere."
     )
     assert what.startswith("Settings that were chosen on the other collections (most often m alone at depth 5) change")
-    assert "by -25.0 points [-30.0, -20.0] and raise it on 0 of 2, so measure on your own queries" in what
-    others = [row | {"system": "minilm", "change": -row["change"]} for row in rows]
-    assert "] (after bm25 by -25.0, after minilm by +25.0) and" in describe_reranking(pd.DataFrame(rows + others))[2]
+    assert what.endswith(
+        "by -25.0 [-30.0, -20.0] points (95 % interval over 2 collections) and raise it on 0 of 2, so measure on your "
+        "own queries before you rerank after bm25, where the interval begins below +1 point."
+    )
+    better = [row | {"system": "minilm", "change": -row["change"]} for row in rows]
+    little = [row | {"system": "ngram", "change": -0.02 * row["change"]} for row in rows]
+    assert describe_reranking(pd.DataFrame(better + little))[2].endswith(
+        "(95 % interval over 2 collections; after minilm by +25.0 [+20.0, +30.0], after ngram by +0.5 [+0.4, +0.6]) "
+        "and raise it on 2 of 2, so rerank in this way after minilm, but measure on your own queries before you rerank "
+        "after ngram, where the interval begins below +1 point."
+    )
     deeper = [*rows, setting("a", "m", 0.9, depth=200)]  # on one collection only
     assert "points at depth 5, by" in describe_reranking(pd.DataFrame(deeper))[1]
     assert describe_reranking(pd.DataFrame(rows[:1]))[2].startswith("No setting can be chosen on other collections")

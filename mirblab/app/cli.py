@@ -572,5 +572,6 @@ def main() -> None:
         say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        say(f"mirblab: {error.filename} cannot be read: {error.strerror}; check the path", to=sys.stderr)
+        told = f"{error.filename} cannot be read: {error.strerror}; check the path" if error.filename else error
+        say(f"mirblab: {told}", to=sys.stderr)
         sys.exit(2)

@@ -50,6 +50,19 @@ def test_ctrl_c_says_what_is_kept(monkeypatch, capsys):
     assert end.value.code == 130 and "stopped; finished vectors" in capsys.readouterr().err
 
 
+def test_a_missing_file_that_a_library_does_not_name_is_told_in_its_words(monkeypatch, capsys):
+    """As an error of the Hub's client, which is a FileNotFoundError with a text alone."""
+
+    def not_found(*_: object, **__: object) -> None:
+        raise FileNotFoundError("the file is not in the cache of the Hub")
+
+    monkeypatch.setattr("mirblab.app.hand_runs.remove_hand_runs", not_found)
+    monkeypatch.setattr(sys, "argv", ["mirblab", "figures"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2 and capsys.readouterr().err == "mirblab: the file is not in the cache of the Hub\n"
+
+
 def test_without_arguments_it_says_what_one_can_do(mirblab):
     """Every command."""
     done = mirblab()

@@ -268,8 +268,9 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
     with replace_folders(paths.data(), (name,)) as [beside]:
         _copy(readable, beside)
         atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
-    relevant_from = card.get("relevant_from", collection.card.relevant_from)
-    oddities = count_oddities(collection.corpus, collection.queries, collection.qrels, relevant_from)
+    oddities, relevant_from = collection.oddities, card.get("relevant_from", collection.card.relevant_from)
+    if relevant_from != collection.card.relevant_from:
+        oddities = count_oddities(collection.corpus, collection.queries, collection.qrels, relevant_from)
     return target, [*_describe_oddities(oddities), *notes]
 
 

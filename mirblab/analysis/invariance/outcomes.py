@@ -55,7 +55,9 @@ def _count_changed(text: str, twin: str) -> int:
     text, twin = text[start:], twin[start:]
     end = len(commonprefix([text[::-1], twin[::-1]]))
     changes = SequenceMatcher(None, text[: len(text) - end], twin[: len(twin) - end], autojunk=False).get_opcodes()
-    return sum(max(end - start, to - at) for kind, start, end, at, to in changes if kind != "equal")
+    return sum(
+        max(old_to - old_at, new_to - new_at) for kind, old_at, old_to, new_at, new_to in changes if kind != "equal"
+    )
 
 
 def _system_outcomes(system: System, twins: Twins, table: pd.DataFrame) -> pd.DataFrame:

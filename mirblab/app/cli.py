@@ -335,12 +335,12 @@ def search(
     insecure: Insecure = False,
 ) -> None:
     """Search a collection for a text or formula, and print the best documents."""
-    from mirblab.app import batch, console, places
+    from mirblab.app import console, places, run_tasks
 
     if bool(text) == (file is not None):
         raise MirblabError("give a text to search for, or --file with a LaTeX file")
     with places.open_place(on, insecure=insecure) as place:
-        found = batch.Cluster(place).search(file or " ".join(text or []), collection, by, depth=depth)
+        found = run_tasks.Cluster(place).search(file or " ".join(text or []), collection, by, depth=depth)
     console.print_documents(found, out)
 
 
@@ -357,10 +357,10 @@ def similar(
     insecure: Insecure = False,
 ) -> None:
     """Print the pairs of statements that probably say the same, best first."""
-    from mirblab.app import batch, console, places
+    from mirblab.app import console, places, run_tasks
 
     with places.open_place(on, insecure=insecure) as place:
-        pairs = batch.Cluster(place).similar(left, right, by, n=n, copies=copies, queries=queries)
+        pairs = run_tasks.Cluster(place).similar(left, right, by, n=n, copies=copies, queries=queries)
     console.print_pairs(pairs, out)
 
 
@@ -409,15 +409,14 @@ def plan(
     insecure: Insecure = False,
 ) -> None:
     """Print what a batch would run, what is stored or missing, and how long and how large the rest is."""
-    from mirblab.app import batch, console, places, suite_files
+    from mirblab.app import console, places, run_planning, suite_files
 
     missing: dict[str, str] = {}
     chosen = suite_files.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)
     with places.open_place(on, insecure=insecure) as place:
         console.print_plan(chosen, missing, place)
-    console.print_costs(
-        suite_files.collection_sizes(suite), split_names(models), batch.encoders_in(suite), batch.reranked_in(suite)
-    )
+    encoders, rerankers = run_planning.encoders_in(suite), run_planning.reranked_in(suite)
+    console.print_costs(suite_files.collection_sizes(suite), split_names(models), encoders, rerankers)
 
 
 @app.command()
@@ -572,6 +571,6 @@ def main() -> None:
         say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        told = f"{error.filename} cannot be read: {error.strerror}; check the path" if error.filename else error
+        told = f"{error.filename} cannot be opened: {error.strerror}; check the path" if error.filename else error
         say(f"mirblab: {told}", to=sys.stderr)
         sys.exit(2)

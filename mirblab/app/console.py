@@ -20,8 +20,8 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab.app import batch, inventory, stamps, stores, verification
-from mirblab.app.batch import MissingRun, Outcome
+from mirblab.app import batch, inventory, run_planning, run_tasks, stamps, stores, verification
+from mirblab.app.batch import Outcome
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
     check_types,
@@ -31,6 +31,7 @@ from mirblab.app.hand_runs import (
     notebook_parameters,
 )
 from mirblab.app.places import Place, explain_failure
+from mirblab.app.run_planning import MissingRun
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -63,7 +64,7 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Pla
     out.
     """
     stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
-    missing = batch.missing_runs(stale)
+    missing = run_planning.missing_runs(stale)
     rows = [
         (job.name, "would run", _time(batch.expected_seconds(job))) if job in stale else (job.name, "fresh", "")
         for job in jobs
@@ -119,14 +120,14 @@ def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
             say(f"again   {job.name}: {reason}")
     for job in stale[:1]:
         atomic_files.check_writable(job.executed.parent)
-    missing = batch.missing_runs(stale)
+    missing = run_planning.missing_runs(stale)
     if stale:
         seconds = _time(batch.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
         say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}{_where(place)}")
     if place.runs is None:
-        batch.make_missing_runs(missing, say)
+        run_tasks.make_missing_runs(missing, say)
     else:
-        batch.make_runs_at(place, missing, say)
+        run_tasks.make_runs_at(place, missing, say)
     outcomes = _run_with_bars(stale, place, force)
     count = Counter(outcome.state for outcome in outcomes)
     n_fresh, folder = len(jobs) - len(stale) + count["fresh"], paths.figures() / (jobs[0].suite if jobs else "")
@@ -267,7 +268,7 @@ def print_values(
     suffix, write = formats[form]
     checked, rows = measures.parse_measures(wanted), []
     if place.runs is not None:
-        batch.Cluster(place).make_runs([chosen.name], collections, split)
+        run_tasks.Cluster(place).make_runs([chosen.name], collections, split)
     for collection_name in collections:
         collection = catalogue.load_with_queries(collection_name, split)
         if form == "arqmath":
@@ -338,7 +339,7 @@ def print_costs(
         if named:
             raise MirblabError("--models shows costs for the suite of a paper, such as mirb; leave it out for others")
         return
-    table = summary.cost_table(named or encoders, batch.stored_shares(named or encoders), sizes)
+    table = summary.cost_table(named or encoders, run_planning.stored_shares(named or encoders), sizes)
     rows = [
         (str(row.paper), f"{row.documents:,}", f"{row.queries:,}", f"{row.tokens:,}")
         for row in sizes.itertuples(index=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.app import batch, hand_runs, inventory, stamps, suite_files
+from mirblab.app import hand_runs, inventory, run_planning, stamps, suite_files
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, registry, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -266,7 +266,7 @@ def _trained_in(name: str) -> list[str]:
 
 def _models_in(name: str) -> list[str]:
     """Return the encoders and rerankers of a system's parts."""
-    parts = batch.with_parts(system(name))
+    parts = run_planning.with_parts(system(name))
     return [part.settings[key] for part in parts for key in ("encoder", "reranker") if key in part.settings]
 
 

@@ -29,7 +29,7 @@ from tiny_encoder import make_model
 from typer.testing import CliRunner
 from vendor_server import running
 
-from mirblab.app import batch, console, hand_runs, places, stamps, suite_files
+from mirblab.app import batch, console, hand_runs, places, run_planning, run_tasks, stamps, suite_files
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -37,7 +37,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders import encoding
 from mirblab.encoders.cache import count_texts
 from mirblab.encoders.hosted.client import estimate_tokens
-from mirblab.retrieval import codes, dense
+from mirblab.retrieval import codes, dense, systems
 from mirblab.sources import catalogue
 
 TABLE = """import pandas as pd
@@ -203,13 +203,13 @@ def test_the_plan_counts_each_text_once_and_leaves_short_searches_to_the_noteboo
     parameters = 'collections: list[str] = ["first", "second", "third"]\nsystems: list[str] = ["bm25", "minilm"]\n'
     notebook(own_suite, "one", "1", parameters)
     (own_suite / "suites" / "own.toml").write_text('[[notebook]]\nname = "one"\n', encoding="utf-8")
-    runs = batch.missing_runs(suite_files.read_suite("own"))
+    runs = run_planning.missing_runs(suite_files.read_suite("own"))
     assert [(run.system, run.collection, run.n_texts) for run in runs] == [
         ("minilm", "first", 5),
         ("minilm", "third", 1),
     ]
-    monkeypatch.setattr(batch, "SMALL", 3)
-    runs = batch.missing_runs(suite_files.read_suite("own"))
+    monkeypatch.setattr(run_planning, "SMALL", 3)
+    runs = run_planning.missing_runs(suite_files.read_suite("own"))
     assert [run.n_texts for run in runs if run.system == "minilm"] == [5, 0, 1]
     assert [run.n_texts for run in runs if run.system == "bm25"] == [0, 0, 0]
 
@@ -258,7 +258,7 @@ def test_the_plan_says_what_hosted_encoders_cost(own_suite, make_folder, monkeyp
     where = f" per worker on 2 workers of {threads} thread{'s' if threads > 1 else ''} each" if on != "local" else ""
     shared = " in the home folder, which all workers share" if on != "local" else ""
     seconds = console._time(
-        batch.total_seconds(suite_files.read_suite("own"), batch.missing_runs(suite_files.read_suite("own")), 2)
+        batch.total_seconds(suite_files.read_suite("own"), run_planning.missing_runs(suite_files.read_suite("own")), 2)
     )
     assert lines[-1] == (
         f"1 of 1 notebooks, 2 runs to make: about {seconds}{where}, 240 B of vectors{shared}, "
@@ -305,12 +305,12 @@ def made_at(on: str, system: str, folder: Path) -> tuple[list[str], dict[str, by
     """Return the lines that are told while a run is made at a place, and what is stored: vectors and run."""
     told: list[str] = []
     with places.open_place(on) as place:
-        missing = batch.find_missing({str(folder): [system]})
+        missing = run_planning.find_missing({str(folder): [system]})
         if place.runs is None:
-            batch.make_missing_runs(missing, told.append)
+            run_tasks.make_missing_runs(missing, told.append)
         else:
-            batch.make_runs_at(place, missing, told.append)
-    collection, model = catalogue.load(folder), batch._encoder_of(batch.system(system))
+            run_tasks.make_runs_at(place, missing, told.append)
+    collection, model = catalogue.load(folder), run_planning.encoder_of(systems.system(system))
     made = {path.name: path.read_bytes() for path in (paths.cache() / "runs").iterdir()}
     for role, texts in (("document", list(collection.texts)), ("query", collection.query_texts)):
         vectors, unstored = model.store(role, collection.card.instruction).read(texts)
@@ -350,8 +350,8 @@ def test_slices_of_documents_in_parts_are_encoded_on_several_workers(in_slices, 
         if bits:  # a search by codes reads no vectors of documents but those of the centre
             shutil.rmtree(paths.cache() / "runs")
             shutil.rmtree(paths.cache() / "vectors")
-            (step,) = batch.find_missing({str(in_slices): [name]})
-            assert step.n_texts == 30 and [len(tasks) for tasks in batch.plan_tasks([step])] == [1]
+            (step,) = run_planning.find_missing({str(in_slices): [name]})
+            assert step.n_texts == 30 and [len(tasks) for tasks in run_tasks.plan_tasks([step])] == [1]
         else:
             shutil.rmtree(paths.cache() / "runs")
             max(shards, key=lambda path: path.stat().st_size).unlink()  # that of a slice
@@ -360,7 +360,7 @@ def test_slices_of_documents_in_parts_are_encoded_on_several_workers(in_slices, 
     assert made["pool:2"] == made["local"]
 
 
-store_vectors = batch.store_vectors
+store_vectors = run_tasks.store_vectors
 
 
 def store_after_the_first(*given: Any) -> list[str]:
@@ -375,7 +375,7 @@ def test_a_budget_that_is_used_up_ends_the_slices_and_keeps_what_was_paid_for(in
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     texts = list(catalogue.load(in_slices).texts)
-    failed, plain = threading.Event(), batch._made
+    failed, plain = threading.Event(), run_tasks._made
 
     def made(*given: Any) -> list[str]:
         try:
@@ -384,12 +384,12 @@ def test_a_budget_that_is_used_up_ends_the_slices_and_keeps_what_was_paid_for(in
             failed.set()
             raise
 
-    monkeypatch.setattr(batch, "_made", made)
-    monkeypatch.setattr(batch, "store_vectors", store_after_the_first)
+    monkeypatch.setattr(run_tasks, "_made", made)
+    monkeypatch.setattr(run_tasks, "store_vectors", store_after_the_first)
     with running() as server:
         server.always = lambda handler, body: (failed.wait(30), handler.embed(body))
         register(f'url = "{server.url}/v1/embeddings"\nprice_per_million_tokens = 1_000.0\nbatch_texts = 8\n')
-        (step,) = batch.find_missing({str(in_slices): ["paid"]})
+        (step,) = run_planning.find_missing({str(in_slices): ["paid"]})
         n_words = sum(len(text.split()) for text in [*{*texts}, texts[10], "query x 2"])
         assert step.dollars == pytest.approx(2.5 * n_words * 1_000 / 1e6)
         monkeypatch.setenv("MIRBLAB_BUDGET", str(1.01 * sum(map(estimate_tokens, texts[24:])) * 1_000 / 1e6))
@@ -408,31 +408,31 @@ def test_the_plan_counts_pairs_and_the_texts_of_shortlists(make_folder):
     texts = [{"_id": f"d{n}", "title": "", "text": f"document {n}"} for n in (1, 2, 3)]
     catalogue.add(make_folder(texts, name="first"))
     names = ["bm25>maxsim@1", "bm25>bge-reranker-v2-m3@9", "minilm-late"]
-    runs = {run.system: run for run in batch.find_missing({"first": names})}
+    runs = {run.system: run for run in run_planning.find_missing({"first": names})}
     assert [(runs[name].n_pairs, runs[name].n_texts) for name in names] == [(2, 4), (6, 0), (0, 5)]
-    assert runs["minilm-late"].n_bytes == 5 * (batch.TOKEN_BYTES + 4 * 384 + 24)
-    expected = batch.SECONDS_PER_RUN + 6 / batch.PAIRS_PER_SECOND * 568 / batch.MINILM_SIZE
+    assert runs["minilm-late"].n_bytes == 5 * (run_planning.TOKEN_BYTES + 4 * 384 + 24)
+    expected = run_planning.SECONDS_PER_RUN + 6 / run_planning.PAIRS_PER_SECOND * 568 / run_planning.MINILM_SIZE
     assert runs["bm25>bge-reranker-v2-m3@9"].seconds == pytest.approx(expected)
 
 
 def test_only_a_transformer_that_encodes_measures_the_speed(own_suite, make_folder, monkeypatch):
     """A stored text and a static embedding take almost no time, and would promise a batch ten times too short."""
     catalogue.add(make_folder(name="first"))
-    monkeypatch.setattr(batch.System, "search", lambda self, collection: time.sleep(0.02))
-    systems = {"own-static": {"kind": "dense", "encoder": "static"}, "minilm": {"kind": "dense", "encoder": "minilm"}}
+    monkeypatch.setattr(systems.System, "search", lambda self, collection: time.sleep(0.02))
+    kinds = {"own-static": {"kind": "dense", "encoder": "static"}, "minilm": {"kind": "dense", "encoder": "minilm"}}
     entries = {"static": {"pooling": "none"}, "minilm": {"pooling": "mean"}}
-    monkeypatch.setattr(batch, "system", lambda name: batch.System(name, name, systems[name]))
-    monkeypatch.setattr(batch, "encoder", lambda name, _: SimpleNamespace(entry=entries[name]))
+    monkeypatch.setattr(run_tasks, "system", lambda name: systems.System(name, name, kinds[name]))
+    monkeypatch.setattr(run_planning, "encoder", lambda name, _: SimpleNamespace(entry=entries[name]))
 
     def make(system: str, n_texts: int) -> None:
-        monkeypatch.setattr(batch, "_n_missing", lambda *_: n_texts)
-        batch.make_missing_runs([batch.MissingRun(system, "first", n_texts, 0, 1.0)], lambda _: None)
+        monkeypatch.setattr(run_tasks, "count_missing_texts", lambda *_: n_texts)
+        run_tasks.make_missing_runs([run_planning.MissingRun(system, "first", n_texts, 0, 1.0)], lambda _: None)
 
     for system, n_texts in (("own-static", 5_000), ("minilm", 0), ("minilm", 400)):
         make(system, n_texts)
-        assert batch.encoding_rate() == batch.TEXTS_PER_SECOND
+        assert run_planning.encoding_rate() == run_planning.TEXTS_PER_SECOND
     make("minilm", 1_000)
-    assert 1_000 < batch.encoding_rate() <= 1_000 / 0.02
+    assert 1_000 < run_planning.encoding_rate() <= 1_000 / 0.02
 
 
 def test_no_clock_decides_what_a_run_made(own_suite):
@@ -474,7 +474,7 @@ def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     paths.cache().mkdir(parents=True)
     for value in (content, *(f'{{"texts_per_second": {one}}}' for one in ("NaN", "-3", "0", "[1]", "null", "1e400"))):
         (paths.cache() / "rate.json").write_text(value, encoding="utf-8", errors="surrogateescape")
-        assert batch.encoding_rate() == batch.TEXTS_PER_SECOND
+        assert run_planning.encoding_rate() == run_planning.TEXTS_PER_SECOND
 
 
 @pytest.mark.parametrize("parameters", [{"word": [1]}, {"wrod": "a"}, {"n": None}, {}])
@@ -744,7 +744,7 @@ def test_the_bundled_suite_is_sound():
     """All notebooks, with parameters that they have; the plan names what is not stored."""
     jobs = suite_files.read_suite("mini")
     assert len(jobs) == 44 and {job.part for job in jobs} == {""}
-    todo = batch.missing_runs([job for job in jobs if job.name == "13_significance"])
+    todo = run_planning.missing_runs([job for job in jobs if job.name == "13_significance"])
     assert {step.collection for step in todo} <= {"mini-qa"}
 
 

@@ -129,8 +129,8 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
         ),
         (("plan", "mirb", "--models", "voyage"), "no encoder 'voyage'"),
         (("plan", "mini", "--only", "10", "--models", "minilm"), "--models shows costs for the suite of a paper"),
-        (("report", "mini-qa", "--run", "no.trec"), "no.trec cannot be read: No such file or directory; check"),
-        (("report", "mini-qa", "--run", str(Path(__file__).parent)), "app cannot be read: Is a directory; check the"),
+        (("report", "mini-qa", "--run", "no.trec"), "no.trec cannot be opened: No such file or directory; check"),
+        (("report", "mini-qa", "--run", str(Path(__file__).parent)), "app cannot be opened: Is a directory; check the"),
         (("report", "mini-qa", "--other", "mini-qa"), "mini-qa would be compared with itself; name another collection"),
         (("similar", "mini-qa", "mini-qa", "--by", "bm25"), "mini-qa is given twice; give it once"),
         (

@@ -28,9 +28,9 @@ import pytest
 from typer.testing import CliRunner
 
 import mirblab as lab
-from mirblab.app import batch, console, places, suite_files
-from mirblab.app.batch import MissingRun
+from mirblab.app import batch, console, places, run_planning, run_tasks, suite_files
 from mirblab.app.cli import app
+from mirblab.app.run_planning import MissingRun
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.retrieval import dense
@@ -347,11 +347,12 @@ def test_runs_do_not_wait_for_the_slices_of_others(tmp_path: Path) -> None:
             words_are_made.set()
         return []
 
-    one = batch.Task(work, ("slice",), "slice", 1.0)
-    tasks = [one, batch.Task(work, ("vectors",), "vectors", 1.0, after=(one,)), batch.Task(work, ("words",), "", 1.0)]
+    one = run_tasks.Task(work, ("slice",), "slice", 1.0)
+    vectors = run_tasks.Task(work, ("vectors",), "vectors", 1.0, after=(one,))
+    tasks = [one, vectors, run_tasks.Task(work, ("words",), "", 1.0)]
     with ThreadPoolExecutor(2) as pool:
         place: Any = SimpleNamespace(submit=pool.submit)
-        made = [task.arguments[0] for task, _ in batch._results(place, tasks)]
+        made = [task.arguments[0] for task, _ in run_tasks._results(place, tasks)]
     assert sorted(made[:2]) == ["slice", "words"] and made[2:] == ["vectors"] and sent[-1] == "vectors"
 
 
@@ -364,7 +365,7 @@ def test_what_may_encode_the_same_text_is_one_task() -> None:
     reranked, fused = missing("bm25>maxsim@20", "mini-qa"), missing("structure+minilm", "mini-qa")
     todo = [reranked, missing("bm25", "mini-qa"), missing("minilm", "mini-qa"), missing("structure", "mini-qa"), fused]
     todo += [missing("minilm", "mini-hol", seconds=9), missing("minilm", "mini-views", "mini-hol")]
-    first, second = batch.split_into_tasks(todo)
+    first, second = run_tasks.split_into_tasks(todo)
     shown = [[(run.system, run.collection) for run in task] for task in first]
     assert shown == [
         [("minilm", "mini-hol"), ("minilm", "mini-views")],
@@ -374,17 +375,17 @@ def test_what_may_encode_the_same_text_is_one_task() -> None:
     assert second == [[fused]]
     within = missing("bm25+minilm>maxsim@5", "mini-qa")  # needs the fusion at once
     part = missing("bm25+minilm", "mini-qa")
-    assert batch.split_into_tasks([within, part]) == [[[within, part]]]
-    assert batch.split_into_tasks([]) == []
+    assert run_tasks.split_into_tasks([within, part]) == [[[within, part]]]
+    assert run_tasks.split_into_tasks([]) == []
 
 
 def test_collections_that_share_texts_say_so(make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that are folders, by the name that they were asked for; what is stored is not shared any more."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     names = [str(make_folder(name=name)) for name in ("first", "second")]
-    first, second = batch.find_missing(dict.fromkeys(names, ["minilm"]))
+    first, second = run_planning.find_missing(dict.fromkeys(names, ["minilm"]))
     assert (first.n_texts, second.n_texts, second.shares_texts_with) == (5, 0, {names[0]})
-    assert batch.split_into_tasks([first, second]) == [[[first, second]]]
+    assert run_tasks.split_into_tasks([first, second]) == [[[first, second]]]
 
 
 def test_a_text_in_another_role_or_read_for_its_tokens_is_shared(
@@ -395,11 +396,11 @@ def test_a_text_in_another_role_or_read_for_its_tokens_is_shared(
     corpus = [{"_id": "d1", "title": "", "text": "query 1"}, {"_id": "d2", "title": "", "text": "another"}]
     queries = [{"_id": f"q{n}", "text": f"other query {n}"} for n in (1, 2)]
     first, second = str(make_folder(name="first")), str(make_folder(corpus, queries, name="second"))
-    of_first, of_second = batch.find_missing(dict.fromkeys([first, second], ["minilm"]))
+    of_first, of_second = run_planning.find_missing(dict.fromkeys([first, second], ["minilm"]))
     assert (of_first.n_texts, of_second.n_texts, of_second.shares_texts_with) == (5, 4, {first})
-    reranked, words, dense = batch.find_missing({first: ["bm25>maxsim@2"], second: ["minilm"]})
+    reranked, words, dense = run_planning.find_missing({first: ["bm25>maxsim@2"], second: ["minilm"]})
     assert dense.shares_texts_with == {first}
-    assert batch.split_into_tasks([reranked, words, dense]) == [[[reranked, words, dense]]]
+    assert run_tasks.split_into_tasks([reranked, words, dense]) == [[[reranked, words, dense]]]
 
 
 def stored_runs() -> dict[str, bytes]:
@@ -409,11 +410,11 @@ def stored_runs() -> dict[str, bytes]:
 
 def make_everything(place: places.Place, systems: list[str]) -> dict[str, bytes]:
     """Make runs and tables at a place, and return all files of both, which hold no times."""
-    todo = batch.find_missing({"mini-wfb": systems, "mini-hol": systems[:1]})
+    todo = run_planning.find_missing({"mini-wfb": systems, "mini-hol": systems[:1]})
     if place.runs is None:
-        batch.make_missing_runs(todo, lambda _: None)
+        run_tasks.make_missing_runs(todo, lambda _: None)
     else:
-        batch.make_runs_at(place, todo, lambda _: None)
+        run_tasks.make_runs_at(place, todo, lambda _: None)
     jobs = suite_files.read_suite("mini", only=[NOTEBOOK])
     outcomes = batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
     assert [outcome.problem for outcome in outcomes] == [""]
@@ -478,9 +479,9 @@ def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
         seen.append((line.split(";")[0], n_known))
 
     seen: list[tuple[str, int]] = []
-    monkeypatch.setattr(batch, "make_runs", pretend)
+    monkeypatch.setattr(run_tasks, "make_runs", pretend)
     with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
-        batch.make_runs_at(place, [missing("bm25", "mini-qa"), missing("structure", "mini-qa")], look)
+        run_tasks.make_runs_at(place, [missing("bm25", "mini-qa"), missing("structure", "mini-qa")], look)
     assert seen[0] == ("[1/2] bm25 on mini-qa", 1)
 
 
@@ -527,9 +528,9 @@ def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
     with pytest.raises(MirblabError, match="its scheduler ended, .* and the same command goes on") as failure:
         with places.open_place(cluster.scheduler_address) as place:
             waiting = place.submit(time.sleep, 60)
-            batch.make_runs_at(place, todo[:1], lambda _: None)
+            run_tasks.make_runs_at(place, todo[:1], lambda _: None)
             cluster.close()
-            batch._made(waiting, "a long run")  # type: ignore[arg-type]
+            run_tasks._made(waiting, "a long run")  # type: ignore[arg-type]
     assert "\n" not in str(failure.value)
 
 
@@ -637,7 +638,7 @@ def test_a_cluster_by_tls_makes_runs_without_insecure(
         ) as cluster:
             address = f"tls://127.0.0.1:{cluster.scheduler_address.rpartition(':')[2]}"
             with places.open_place(address) as place:
-                batch.make_runs_at(place, [missing("bm25", "mini-qa")], lambda _: None)
+                run_tasks.make_runs_at(place, [missing("bm25", "mini-qa")], lambda _: None)
     assert len(stored_runs()) > 0
     with pytest.raises(MirblabError, match="needs certificates in Dask's configuration"):
         places.open_place(address).__enter__()
@@ -669,7 +670,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "log"
 
     def logged(wanted: list[tuple[str, str]], split: str = "test") -> list[str]:
-        from mirblab.app import batch as on_worker
+        from mirblab.app import run_tasks as on_worker
         from mirblab.encoders import encoding
 
         encoding.TEXTS = 50
@@ -677,7 +678,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             file.write(f"{wanted}\n")
         return on_worker.make_runs(wanted, split)
 
-    monkeypatch.setattr(batch, "make_runs", logged)
+    monkeypatch.setattr(run_tasks, "make_runs", logged)
     return path
 
 
@@ -703,7 +704,7 @@ def make_runs_while(kill_some: Callable[[threading.Event], None], address: str, 
         killer = threading.Thread(target=kill_some, args=(stop,))
         killer.start()
         try:
-            batch.make_runs_at(place, todo, lambda _: None)
+            run_tasks.make_runs_at(place, todo, lambda _: None)
         finally:
             stop.set()
             killer.join()
@@ -713,7 +714,7 @@ def make_in_one_process(needed: dict[str, list[str]], home: Path, monkeypatch: p
     """Return the files of the runs that one process makes in another home."""
     with monkeypatch.context() as patch:
         patch.setenv("MIRBLAB_HOME", str(home))
-        batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
+        run_tasks.make_missing_runs(run_planning.find_missing(needed), lambda _: None)
         return stored_runs()
 
 
@@ -759,8 +760,8 @@ def test_killed_workers_cost_at_most_their_task(
         while n_killed < most:
             for made in ("runs", "vectors", "tokens"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
-            todo = batch.find_missing(needed)
-            n_tasks += sum(map(len, batch.split_into_tasks(todo)))
+            todo = run_planning.find_missing(needed)
+            n_tasks += sum(map(len, run_tasks.split_into_tasks(todo)))
             make_runs_while(kill_some, cluster.scheduler_address, todo)
             assert stored_runs() == expected
     n_begun = len(log.read_text().splitlines())
@@ -802,7 +803,7 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
 
     def logged(name: str) -> Any:
         def work(*given: Any) -> list[str]:
-            from mirblab.app import batch as on_worker
+            from mirblab.app import run_tasks as on_worker
             from mirblab.encoders import encoding
             from mirblab.retrieval import dense
 
@@ -843,17 +844,17 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
     monkeypatch.setattr(dense, "CHUNK_DOCS", SLICE)
     monkeypatch.setitem(dense.search.__kwdefaults__, "doc_block", SLICE)
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "local"))
-    batch.make_missing_runs(batch.find_missing(needed), lambda _: None)
+    run_tasks.make_missing_runs(run_planning.find_missing(needed), lambda _: None)
     expected = stored_runs(), stored_vectors(folder)
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "cluster"))
     for name in ("make_runs", "store_vectors"):
-        monkeypatch.setattr(batch, name, logged(name))
+        monkeypatch.setattr(run_tasks, name, logged(name))
     with two_workers(most) as cluster:
         while n_killed < most:
             for made in ("runs", "vectors"):
                 shutil.rmtree(paths.cache() / made, ignore_errors=True)
-            todo = batch.find_missing(needed)
-            n_slices += sum(len(task.after) for tasks in batch.plan_tasks(todo) for task in tasks)
+            todo = run_planning.find_missing(needed)
+            n_slices += sum(len(task.after) for tasks in run_tasks.plan_tasks(todo) for task in tasks)
             make_runs_while(kill_some, cluster.scheduler_address, todo)
             assert (stored_runs(), stored_vectors(folder)) == expected
     begun, ended = states()
@@ -905,14 +906,14 @@ def test_after_a_restart_of_the_scheduler_the_same_command_makes_the_rest(
 
         with pytest.raises(MirblabError, match="its scheduler ended, .* and the same command goes on") as failure:
             with places.open_place(address) as place:
-                batch.make_runs_at(place, batch.find_missing(needed), kill_scheduler)
+                run_tasks.make_runs_at(place, run_planning.find_missing(needed), kill_scheduler)
     assert "\n" not in str(failure.value)
     kept = {path.name: path.stat().st_mtime_ns for path in (paths.cache() / "runs").glob("[!.]*")}
-    n_begun, left = len(log.read_text().splitlines()), batch.find_missing(needed)
-    n_left = sum(map(len, batch.split_into_tasks(left)))
+    n_begun, left = len(log.read_text().splitlines()), run_planning.find_missing(needed)
+    n_left = sum(map(len, run_tasks.split_into_tasks(left)))
     assert 2 <= len(kept) == len(expected) - len(left) < len(expected)
     with commanded_cluster(address), places.open_place(address) as place:
-        batch.make_runs_at(place, left, told.append)
+        run_tasks.make_runs_at(place, left, told.append)
     again = log.read_text().splitlines()[n_begun:]
     print(f"{n_begun} tasks begun, {len(kept)} of {len(expected)} runs kept, {len(again)} begun for the rest")
     assert len(again) == n_left and stored_runs() == expected
@@ -938,8 +939,8 @@ def test_what_a_worker_with_a_full_disk_makes_is_named_and_made_again_elsewhere(
         with places.open_place(cluster.scheduler_address) as place:
             full, other = client.scheduler_info()["workers"]
             client.run(fill, str(paths.cache()), workers=[full])
-            batch.make_runs_at(place, batch.find_missing(needed), told.append)
-        left = batch.find_missing(needed)
+            run_tasks.make_runs_at(place, run_planning.find_missing(needed), told.append)
+        left = run_planning.find_missing(needed)
         noted = [line for line in told if line.startswith("note: ")]
         print(f"{len(noted)} of {len(expected)} runs could not be stored, and {len(left)} are left")
         assert left and {
@@ -951,5 +952,5 @@ def test_what_a_worker_with_a_full_disk_makes_is_named_and_made_again_elsewhere(
             places.open_place(cluster.scheduler_address).__enter__()
         client.retire_workers([full])
         with places.open_place(cluster.scheduler_address) as place:
-            batch.make_runs_at(place, left, told.append)
+            run_tasks.make_runs_at(place, left, told.append)
     assert stored_runs() == expected

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.app import batch, inventory, suite_files
+from mirblab.app import inventory, run_planning, suite_files
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 
@@ -111,16 +111,16 @@ def test_a_papers_suite_runs_in_part_without_its_data(suite, tmp_path, monkeypat
     missing: dict[str, str] = {}
     jobs = suite_files.read_suite(suite, tell=missing.__setitem__)
     assert jobs and missing and all(why.startswith(("needs ", "none of its ")) for why in missing.values())
-    assert (suite_files.collection_sizes(suite).tokens > 0).all() and "minilm" in batch.encoders_in(suite)
+    assert (suite_files.collection_sizes(suite).tokens > 0).all() and "minilm" in run_planning.encoders_in(suite)
     assert all(inventory.state("system", name) == "ready" for job in jobs for name in job.systems)
 
 
 def test_a_plan_counts_the_documents_that_each_cross_encoder_scores():
     """A table's first stages and composed names; MaxSim is among the encoders."""
-    assert batch.reranked_in("mirb") == dict.fromkeys(
+    assert run_planning.reranked_in("mirb") == dict.fromkeys(
         ("bge-reranker-v2-m3", "jina-reranker-v2-base-multilingual", "minilm-cross", "minilm-cross-instructed"), 60
     )
-    assert batch.reranked_in("zhong") == {"minilm-cross": 40} and batch.reranked_in("meld") == {}
+    assert run_planning.reranked_in("zhong") == {"minilm-cross": 40} and run_planning.reranked_in("meld") == {}
 
 
 @pytest.mark.parametrize("notebook", ["11_main_table", "13_significance"])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mirblab as lab
-from mirblab.app import batch, console, inventory, places, stamps, suite_files, verification
+from mirblab.app import console, inventory, places, run_planning, stamps, suite_files, verification
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.data.beir import write_collection
@@ -69,7 +69,7 @@ def test_every_system_and_collection_of_the_suite_has_expected_values():
     assert set(expected[["collection", "system", "measure"]].itertuples(index=False, name=None)) == wanted
     assert set(expected.collection) == set(mini.COLLECTIONS)
     models = {None, *(name for name, entry in registry.read_registry("encoders").items() if "package" in entry)}
-    parts = {name: batch.with_parts(lab.system(name)) for name in inventory.systems().index}
+    parts = {name: run_planning.with_parts(lab.system(name)) for name in inventory.systems().index}
     at_hand = [name for name in parts if models.issuperset(part.settings.get("encoder") for part in parts[name])]
     assert len(at_hand) > 15 and [name for name in at_hand if name not in set(expected.system)] == []
     means = [verification.decode_values(values).mean() for values in expected["values"]]

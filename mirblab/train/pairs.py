@@ -295,13 +295,19 @@ def save_rephrasings(rephrasings: pd.DataFrame, path: str | Path) -> Path:
     >>> save_rephrasings(table, Path(tempfile.mkdtemp()) / "new.jsonl").name
     'new.jsonl'
     """
-    path = paths.expand_home(path)
-    if path.suffix not in (".parquet", ".jsonl"):
-        raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
+    path = check_ending(path)
     if path.suffix == ".parquet":
         atomic_files.write_bytes(path, rephrasings.to_parquet(index=False))
     else:
         atomic_files.write_text(path, rephrasings.to_json(orient="records", lines=True, force_ascii=False))
+    return path
+
+
+def check_ending(path: str | Path) -> Path:
+    """Return the path of a file of rephrasings, with `~` expanded; MirblabError unless it is .parquet or .jsonl."""
+    path = paths.expand_home(path)
+    if path.suffix not in (".parquet", ".jsonl"):
+        raise MirblabError(f"{path.name} is neither .parquet nor .jsonl; name it with one of these endings")
     return path
 
 

@@ -54,6 +54,7 @@ def run_rephrasing(
     **choice: Any,
 ) -> int:
     """Rephrase a table of views by a chat model or *rules*; print a summary; return the exit status (130: Ctrl-C)."""
+    path = pairs.check_ending(out or pairs.default_path(source))
     rows = choose_statements(read_views(source), seed=seed, **choice)
     say(f"{source}: {len(rows):,} statements")
     if rules:
@@ -72,7 +73,7 @@ def run_rephrasing(
     if negatives:
         counts = (table[list(pairs.NEGATIVE_COLUMNS)] != "").sum(axis=1)
         say(f"  wrong versions: {counts.sum():,}, of {(counts > 0).sum():,} statements")
-    say(f"in {pairs.save_rephrasings(table, out or pairs.default_path(source))}")
+    say(f"in {pairs.save_rephrasings(table, path)}")
     return 0
 
 

@@ -553,6 +553,13 @@ def test_the_command_writes_the_table_and_says_how_it_went(
     assert len(pairs.read_rephrasings(pairs.default_path("mini-views"))) > 100
 
 
+def test_the_command_names_a_wrong_ending_before_it_works(capsys: pytest.CaptureFixture) -> None:
+    """Nothing was asked of a model or reworded by then."""
+    with pytest.raises(MirblabError, match=r"new\.csv is neither"):
+        run_rephrasing("mini-views", rules=True, out="new.csv")
+    assert not capsys.readouterr().out
+
+
 def test_the_command_names_a_choice_that_is_not_there() -> None:
     """Splits, kinds and modules."""
     for choice, problem in (

@@ -12,7 +12,7 @@ from .analysis.collection_report import report as report
 from .analysis.experiments import experiment as experiment
 from .analysis.searching.free_text import search as search
 from .analysis.searching.similar_statements import similar as similar
-from .app.run_tasks import cluster as cluster
+from .app.batch.run_tasks import cluster as cluster
 from .app.explorer.widget import explore as explore
 from .app.hand_runs import check_parameters as check_parameters
 from .app.inventory import collections as collections

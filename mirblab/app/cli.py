@@ -335,7 +335,8 @@ def search(
     insecure: Insecure = False,
 ) -> None:
     """Search a collection for a text or formula, and print the best documents."""
-    from mirblab.app import console, places, run_tasks
+    from mirblab.app import console, places
+    from mirblab.app.batch import run_tasks
 
     if bool(text) == (file is not None):
         raise MirblabError("give a text to search for, or --file with a LaTeX file")
@@ -357,7 +358,8 @@ def similar(
     insecure: Insecure = False,
 ) -> None:
     """Print the pairs of statements that probably say the same, best first."""
-    from mirblab.app import console, places, run_tasks
+    from mirblab.app import console, places
+    from mirblab.app.batch import run_tasks
 
     with places.open_place(on, insecure=insecure) as place:
         pairs = run_tasks.Cluster(place).similar(left, right, by, n=n, copies=copies, queries=queries)
@@ -409,7 +411,8 @@ def plan(
     insecure: Insecure = False,
 ) -> None:
     """Print what a batch would run, what is stored or missing, and how long and how large the rest is."""
-    from mirblab.app import console, places, run_planning, suite_files
+    from mirblab.app import console, places, suite_files
+    from mirblab.app.batch import run_planning
 
     missing: dict[str, str] = {}
     chosen = suite_files.read_suite(suite, parse_settings(settings), only, tell=missing.__setitem__)

@@ -20,8 +20,10 @@ import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mirblab.app import batch, inventory, run_planning, run_tasks, stamps, stores, verification
-from mirblab.app.batch import Outcome
+from mirblab.app import inventory, stores, verification
+from mirblab.app.batch import notebooks, run_planning, run_tasks, stamps
+from mirblab.app.batch.notebooks import Outcome
+from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.doctor import examine
 from mirblab.app.hand_runs import (
     check_types,
@@ -31,7 +33,6 @@ from mirblab.app.hand_runs import (
     notebook_parameters,
 )
 from mirblab.app.places import Place, explain_failure
-from mirblab.app.run_planning import MissingRun
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -63,15 +64,15 @@ def print_plan(jobs: Sequence[Job], missing_names: Mapping[str, str], place: Pla
     """Print which notebooks would run at *place*, which missing runs they need, time and disk space, and what is left
     out.
     """
-    stale = list(jobs) if force else [job for job, _ in batch.find_stale(jobs)]
+    stale = list(jobs) if force else [job for job, _ in notebooks.find_stale(jobs)]
     missing = run_planning.missing_runs(stale)
     rows = [
-        (job.name, "would run", _time(batch.expected_seconds(job))) if job in stale else (job.name, "fresh", "")
+        (job.name, "would run", _time(notebooks.expected_seconds(job))) if job in stale else (job.name, "fresh", "")
         for job in jobs
     ]
     print_table(("notebook", "state", "about"), rows, f"suite {jobs[0].suite}" if jobs else "nothing to run")
     _print_missing_runs(missing)
-    seconds = _time(batch.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
+    seconds = _time(notebooks.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
     n_new = sum(not stamps.stamp_path(job).is_file() for job in stale)
     guess = f" ({n_new} notebooks that never ran here are guessed)" if n_new else ""
     counts = f"{len(stale)} of {len(jobs)} notebooks, {len(missing)} runs to make"
@@ -110,7 +111,7 @@ def _price_of(missing: Sequence[MissingRun]) -> str:
 def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
     """Make the missing runs, then run the notebooks that are not fresh; return the exit status (1: some failed)."""
     start = time.perf_counter()
-    reasons = [(job, "it is forced") for job in jobs] if force else batch.find_stale(jobs)
+    reasons = [(job, "it is forced") for job in jobs] if force else notebooks.find_stale(jobs)
     stale = [job for job, _ in reasons]
     for job in jobs:
         if job not in stale:
@@ -122,7 +123,7 @@ def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
         atomic_files.check_writable(job.executed.parent)
     missing = run_planning.missing_runs(stale)
     if stale:
-        seconds = _time(batch.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
+        seconds = _time(notebooks.total_seconds(stale, missing, place.n_for_notebooks, place.n_machines))
         say(f"{len(stale)} notebooks to run, {len(missing)} runs to make: about {seconds}{_where(place)}")
     if place.runs is None:
         run_tasks.make_missing_runs(missing, say)
@@ -161,7 +162,7 @@ def _run_with_bars(jobs: Sequence[Job], place: Place, force: bool) -> list[Outco
             if outcome.problem:
                 bars.console.print(f"        {outcome.problem}", soft_wrap=True)
 
-        return batch.run_notebooks(jobs, place, tell, done, force=force)
+        return notebooks.run_notebooks(jobs, place, tell, done, force=force)
 
 
 def print_pairs(pairs: table_formats.Table, out: Path | None) -> None:

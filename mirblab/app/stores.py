@@ -67,7 +67,7 @@ STORES = (
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
-    Store("rate", "speeds", "mirblab.app.run_planning", "verify_rate", "cache/rate.json"),
+    Store("rate", "speeds", "mirblab.app.batch.run_planning", "verify_rate", "cache/rate.json"),
     Store(
         "replies", "answers of chat models", "mirblab.encoders.hosted.chat", "verify_replies", "cache/replies", False
     ),

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mirblab.app import hand_runs, inventory, run_planning, stamps, suite_files
+from mirblab.app import hand_runs, inventory, suite_files
+from mirblab.app.batch import run_planning, stamps
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, registry, terminal
 from mirblab.core.errors import MirblabError, check_known

@@ -29,7 +29,8 @@ from tiny_encoder import make_model
 from typer.testing import CliRunner
 from vendor_server import running
 
-from mirblab.app import batch, console, hand_runs, places, run_planning, run_tasks, stamps, suite_files
+from mirblab.app import console, hand_runs, places, suite_files
+from mirblab.app.batch import notebooks, run_planning, run_tasks, stamps
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
 from mirblab.core import paths
@@ -49,15 +50,16 @@ BATCH = """
 import sys
 sys.modules["rfc3987_syntax"] = None  # as in tests/conftest.py, here and in the workers
 from pathlib import Path
-from mirblab.app import batch, kernels, places, suite_files
+from mirblab.app import places, suite_files
+from mirblab.app.batch import kernels, notebooks
 from mirblab.core import paths
 
-batch.FORKED_FROM, kernels._LIBRARIES = int(sys.argv[4]), ()
+notebooks.FORKED_FROM, kernels._LIBRARIES = int(sys.argv[4]), ()
 paths.bundled_path = lambda *parts: Path(sys.argv[1]).joinpath(*parts)
 if __name__ == "__main__":
     jobs = suite_files.read_suite("own", {"word": sys.argv[3]}, sys.argv[2].split())
     with places.open_place("local", 2) as place:
-        outcomes = batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
+        outcomes = notebooks.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
     print(*(outcome.problem or outcome.state for outcome in outcomes), sep="\\n")
 """
 
@@ -93,7 +95,7 @@ def _forked_workers(monkeypatch, _kernel_process) -> None:
     import papermill  # noqa: F401  the forks then have it
 
     monkeypatch.setattr(places, "get_context", lambda _: get_context("fork"))
-    monkeypatch.setattr(batch, "FORKED_FROM", 1)
+    monkeypatch.setattr(notebooks, "FORKED_FROM", 1)
     # it asks after a child process, and that process is none of a worker's
     monkeypatch.setattr(forkserver._forkserver, "ensure_running", lambda: None)
 
@@ -102,9 +104,9 @@ def is_fresh(job: suite_files.Job) -> bool:
     return not stamps.reason_to_run(job)
 
 
-def run(jobs, n_workers: int = 2) -> list[batch.Outcome]:
+def run(jobs, n_workers: int = 2) -> list[notebooks.Outcome]:
     with places.open_place("local", n_workers) as place:
-        return batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
+        return notebooks.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
 
 
 def test_a_failing_notebook_names_its_cell_and_the_others_go_on(own_suite):
@@ -176,7 +178,7 @@ def test_a_batch_removes_only_what_it_made(own_suite, tmp_path):
     stamp = {"key": "", "seconds": 1, "made": "", "parameters": {}, "executed": "", "files": dict.fromkeys(names, "0")}
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(json.dumps(stamp), encoding="utf-8")
-    assert not is_fresh(job) and batch.expected_seconds(job) >= 0
+    assert not is_fresh(job) and notebooks.expected_seconds(job) >= 0
     assert [outcome.state for outcome in run([job])] == ["ran"]
     assert all(path.read_text() == "mine" for path in (precious, linked / "x.txt", other / "x.txt"))
     assert is_fresh(job)
@@ -188,11 +190,11 @@ def test_the_longest_notebook_begins_first_and_counts_in_the_estimate(own_suite)
     path.write_text(path.read_text("utf-8") + '[[notebook]]\nname = "bad"\nseconds = 90\n', encoding="utf-8")
     jobs = [job for job in suite_files.read_suite("own") if job.name != "bad" or job.seconds == 90]
     assert [job.name for job in jobs] == ["one", "two", "bad"]
-    assert batch.total_seconds(jobs, [], 2) == 90
-    assert batch.total_seconds(jobs, [], 1) == 90 + 2 * suite_files.SECONDS_PER_NOTEBOOK
+    assert notebooks.total_seconds(jobs, [], 2) == 90
+    assert notebooks.total_seconds(jobs, [], 1) == 90 + 2 * suite_files.SECONDS_PER_NOTEBOOK
     outcomes = run(jobs, 1)
     assert [outcome.job.name for outcome in outcomes] == ["bad", "one", "two"]
-    assert batch.total_seconds([], [], 2) == 0
+    assert notebooks.total_seconds([], [], 2) == 0
 
 
 def test_the_plan_counts_each_text_once_and_leaves_short_searches_to_the_notebook(own_suite, make_folder, monkeypatch):
@@ -257,9 +259,8 @@ def test_the_plan_says_what_hosted_encoders_cost(own_suite, make_folder, monkeyp
     threads = max(1, (os.cpu_count() or 1) // 2)
     where = f" per worker on 2 workers of {threads} thread{'s' if threads > 1 else ''} each" if on != "local" else ""
     shared = " in the home folder, which all workers share" if on != "local" else ""
-    seconds = console._time(
-        batch.total_seconds(suite_files.read_suite("own"), run_planning.missing_runs(suite_files.read_suite("own")), 2)
-    )
+    jobs = suite_files.read_suite("own")
+    seconds = console._time(notebooks.total_seconds(jobs, run_planning.missing_runs(jobs), 2))
     assert lines[-1] == (
         f"1 of 1 notebooks, 2 runs to make: about {seconds}{where}, 240 B of vectors{shared}, "
         "about $1.20 to hosted encoders (1 notebooks that never ran here are guessed)"
@@ -453,7 +454,7 @@ def test_what_was_changed_after_a_batch_is_not_fresh(own_suite):
         for content in (b"", b"{}", was[:-1] + b"?"):
             path.write_bytes(content)
             assert not is_fresh(job)
-            assert [reason for _, reason in batch.find_stale([job])] == [f"changed or removed since: {path.name}"]
+            assert [reason for _, reason in notebooks.find_stale([job])] == [f"changed or removed since: {path.name}"]
         path.write_bytes(was)
         assert is_fresh(job)
 
@@ -467,8 +468,8 @@ def test_a_damaged_record_is_said_and_made_anew(own_suite, content):
     (job,) = suite_files.read_suite("own", only=["one"])
     job.executed.parent.mkdir(parents=True)
     job.executed.with_suffix(".json").write_text(content, encoding="utf-8", errors="surrogateescape")
-    assert not is_fresh(job) and batch.expected_seconds(job) == suite_files.SECONDS_PER_NOTEBOOK
-    ((_, reason),) = batch.find_stale([job])
+    assert not is_fresh(job) and notebooks.expected_seconds(job) == suite_files.SECONDS_PER_NOTEBOOK
+    ((_, reason),) = notebooks.find_stale([job])
     assert "own/one.json" in reason.replace(os.sep, "/")
     assert CliRunner().invoke(app, ["figures"], catch_exceptions=False).exit_code == 0
     paths.cache().mkdir(parents=True)

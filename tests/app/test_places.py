@@ -28,9 +28,10 @@ import pytest
 from typer.testing import CliRunner
 
 import mirblab as lab
-from mirblab.app import batch, console, places, run_planning, run_tasks, suite_files
+from mirblab.app import console, places, suite_files
+from mirblab.app.batch import notebooks, run_planning, run_tasks
+from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.cli import app
-from mirblab.app.run_planning import MissingRun
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.retrieval import dense
@@ -416,9 +417,9 @@ def make_everything(place: places.Place, systems: list[str]) -> dict[str, bytes]
     else:
         run_tasks.make_runs_at(place, todo, lambda _: None)
     jobs = suite_files.read_suite("mini", only=[NOTEBOOK])
-    outcomes = batch.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
+    outcomes = notebooks.run_notebooks(jobs, place, lambda *_: None, lambda _: None)
     assert [outcome.problem for outcome in outcomes] == [""]
-    assert batch.find_stale(jobs) == []
+    assert notebooks.find_stale(jobs) == []
     files = [path for path in (paths.figures() / "mini").rglob("*") if path.is_file()]
     return stored_runs() | {path.name: path.read_bytes() for path in files}
 
@@ -455,9 +456,9 @@ def test_the_task_of_a_killed_worker_runs_again(cluster: Any) -> None:
                 killed.append(pids[busy[0]])
                 os.kill(killed[0], signal.SIGKILL)
 
-        outcomes = batch.run_notebooks(jobs, place, kill_one, lambda _: None)
+        outcomes = notebooks.run_notebooks(jobs, place, kill_one, lambda _: None)
     assert killed and [outcome.state for outcome in outcomes] == ["ran"]
-    assert batch.find_stale(jobs) == [] and list(paths.cache().glob(".*cluster")) == []
+    assert notebooks.find_stale(jobs) == [] and list(paths.cache().glob(".*cluster")) == []
 
 
 @needs_dask
@@ -670,7 +671,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "log"
 
     def logged(wanted: list[tuple[str, str]], split: str = "test") -> list[str]:
-        from mirblab.app import run_tasks as on_worker
+        from mirblab.app.batch import run_tasks as on_worker
         from mirblab.encoders import encoding
 
         encoding.TEXTS = 50
@@ -803,7 +804,7 @@ def test_workers_that_are_killed_cost_at_most_their_slices(
 
     def logged(name: str) -> Any:
         def work(*given: Any) -> list[str]:
-            from mirblab.app import run_tasks as on_worker
+            from mirblab.app.batch import run_tasks as on_worker
             from mirblab.encoders import encoding
             from mirblab.retrieval import dense
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.app import inventory, run_planning, suite_files
+from mirblab.app import inventory, suite_files
+from mirblab.app.batch import run_planning
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 

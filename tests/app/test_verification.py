@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import mirblab as lab
-from mirblab.app import console, inventory, places, run_planning, stamps, suite_files, verification
+from mirblab.app import console, inventory, places, suite_files, verification
+from mirblab.app.batch import run_planning, stamps
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
 from mirblab.data.beir import write_collection

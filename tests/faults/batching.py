@@ -16,7 +16,8 @@ from pathlib import Path
 import papermill  # noqa: F401  the forks then have it
 from injector import in_child
 
-from mirblab.app import batch, places, suite_files
+from mirblab.app import places, suite_files
+from mirblab.app.batch import notebooks
 from mirblab.core import paths
 
 EVERYWHERE = Path(__file__).resolve().parent / "everywhere" / "sitecustomize.py"
@@ -26,11 +27,11 @@ def run_batch(environment: dict[str, str]) -> dict[str, str]:
     """Return what became of each notebook that was not fresh, and under "stale" which are not fresh afterwards."""
     os.environ.update(environment)
     runpy.run_path(str(EVERYWHERE))
-    stale = [job for job, _ in batch.find_stale(suite_files.read_suite("own"))]
+    stale = [job for job, _ in notebooks.find_stale(suite_files.read_suite("own"))]
     with places.open_place("local", 2) as place:
-        outcomes = batch.run_notebooks(stale, place, lambda *_: None, lambda _: None)
+        outcomes = notebooks.run_notebooks(stale, place, lambda *_: None, lambda _: None)
     states = {outcome.job.name: f"{outcome.state} {outcome.problem}" for outcome in outcomes}
-    return states | {"stale": " ".join(job.name for job, _ in batch.find_stale(suite_files.read_suite("own")))}
+    return states | {"stale": " ".join(job.name for job, _ in notebooks.find_stale(suite_files.read_suite("own")))}
 
 
 def main(folder: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 SERVER = """
 import atexit, gc, json, os, shlex, subprocess, sys, traceback
 import seaborn, sentence_transformers
-from mirblab.app import cli, doctor, run_tasks
+from mirblab.app import cli, doctor
+from mirblab.app.batch import run_tasks
 
 def run_in_fork(task):
     child = os.fork()

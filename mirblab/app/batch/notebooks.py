@@ -1,4 +1,4 @@
-"""batch: notebooks executed by papermill, in parallel, except those whose outputs are fresh."""
+"""notebooks: a suite's notebooks executed by papermill, in parallel, except those whose outputs are fresh."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mirblab.app import stamps, suite_files
+from mirblab.app import suite_files
+from mirblab.app.batch import stamps
+from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.hand_runs import SUITE_RUN
 from mirblab.app.places import Place, explain_failure
-from mirblab.app.run_planning import MissingRun
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
@@ -96,7 +97,7 @@ def _execute_with_papermill(
 
     manager: dict[str, Any] = {}
     if forked:
-        from mirblab.app.kernels import ForkedKernelManager
+        from mirblab.app.batch.kernels import ForkedKernelManager
 
         manager = {"kernel_manager_class": ForkedKernelManager}
     try:

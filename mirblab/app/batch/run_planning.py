@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mirblab.app import stamps, suite_files
+from mirblab.app import suite_files
+from mirblab.app.batch import stamps
 from mirblab.app.suite_files import Job
 from mirblab.core import paths, registry, text_files
 from mirblab.core.errors import MirblabError
@@ -78,6 +79,7 @@ def find_missing(needed: Mapping[str, Iterable[str]], smallest: int = 0, split: 
 
 
 def reads_tokens(one: System) -> bool:
+    """Return whether a system may encode the tokens of texts: late interaction, or a reranker."""
     return one.settings["kind"] in _BY_TOKENS
 
 

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirblab.analysis.searching import free_text, similar_statements
-from mirblab.app.places import Place, explain_failure, open_place, whole_path
-from mirblab.app.run_planning import (
+from mirblab.app.batch.run_planning import (
     SECONDS_PER_RUN,
     MissingRun,
     count_missing_texts,
@@ -30,6 +29,7 @@ from mirblab.app.run_planning import (
     reads_tokens,
     with_parts,
 )
+from mirblab.app.places import Place, explain_failure, open_place, whole_path
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say

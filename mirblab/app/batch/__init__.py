@@ -1,0 +1,1 @@
+"""batch: suites of notebooks executed in parallel, and the runs that they need."""

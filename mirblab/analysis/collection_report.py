@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from mirblab.core import terminal
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
 from mirblab.data.parts import texts_at
@@ -159,6 +160,8 @@ def report(
     >>> found.duplicates.columns.tolist()
     ['query_id', 'doc_id', 'jaccard', 'is_relevant', 'relation', 'is_candidate']
     """
+    check_positive(n_sample=n_sample)
+    check_not_negative(seed=seed)
     collection, *others = map(load, [collection, *others])
     for other in others:
         if (other.name, other.split) == (collection.name, collection.split):
@@ -206,7 +209,8 @@ def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
         f"Lengths in tokens are counted on at most {n_sample:,} texts a role; the interval is Wilson's, 95 %.",
     ]
     if same.n_cut:
-        notes.append(f"{same.n_cut:,} texts resemble so many others that not all pairs among them were compared.")
+        cut = counted(same.n_cut, "text resembles", "texts resemble")
+        notes.append(f"{cut} so many others that not all pairs among them were compared.")
     return notes
 
 
@@ -214,7 +218,7 @@ def print_report(report: Report, console: Console | None = None) -> None:
     """Print the findings of a *report*, most severe first, its tables and notes (*console* None: standard output)."""
     console = console or terminal.console()
     count = len(report.findings)
-    title = f"{count} findings, most severe first" if count > 1 else "1 finding" if count else "no findings"
+    title = counted(count, "finding", "findings, most severe first") if count else "no findings"
     console.print(f"{report.collection}: {title}", style="bold")
     for number, text in enumerate(report.findings, 1):
         console.print(f"{number:3d}. {text}", soft_wrap=True)
@@ -300,30 +304,38 @@ def describe_findings(evidence: Evidence) -> list[str]:
 def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
     count, share, shown = evidence.count(OWN)
     if count:
-        yield 9 + share, (f"{count:,} queries ({share:.1%}) are documents of the same id and may return themselves, "
-                          f"for example {shown}: put candidates = \"not-self\" into the card.")  # fmt: skip
+        verbs = "is a document and may return itself", "are documents and may return themselves"
+        yield 9 + share, (f"{_how_many(count, share, 'query', *verbs)}, for example {shown}: put candidates = "
+                          "\"not-self\" into the card.")  # fmt: skip
     missed = [evidence.count(RELATIONS[relation]) for relation in ("unjudged", "judged 0")]
     if any(count for count, *_ in missed):
         shown = ", ".join(text for *_, text in missed if text)
         yield 6 + missed[0][1] + missed[1][1], (
-            f"{missed[0][0]:,} queries nearly repeat a document that is not judged, {missed[1][0]:,} one that is "
-            f"judged not relevant, for example {shown}: read them; judge them relevant, or leave them out of the "
-            "candidates, since a system that finds them is penalised.")  # fmt: skip
+            f"{counted(missed[0][0], 'query nearly repeats', 'queries nearly repeat')} a document that is not judged, "
+            f"{missed[1][0]:,} one that is judged not relevant, for example {shown}: read such documents; judge them "
+            "relevant, or leave them out of the candidates, since a system that finds them is penalised.")  # fmt: skip
     count, share, shown = evidence.count(RELATIONS["relevant"])
     if count:
-        yield 3 + share, (f"{count:,} queries ({share:.1%}) nearly repeat a relevant document, for example {shown}: "
+        repeat = _how_many(count, share, "query", "nearly repeats", "nearly repeat")
+        yield 3 + share, (f"{repeat} a relevant document, for example {shown}: "
                           "if the task is to find duplicates, shared words are enough for these; otherwise the "
                           "answer was copied from the query. Report the measures without these, too.")  # fmt: skip
     count, share, shown = evidence.count(REPEATED_QUERIES)
     if count:
-        yield 2 + share, (f"{count:,} queries ({share:.1%}) nearly repeat another query, for example {shown}: "
+        repeat = _how_many(count, share, "query", "nearly repeats", "nearly repeat")
+        yield 2 + share, (f"{repeat} another query, for example {shown}: "
                           "significance tests assume independent queries; keep one of each group.")  # fmt: skip
     counts = [evidence.count(what) for what in (COPIES, NEAR)]
     if sum(share for _, share, _ in counts) >= FEW:
         yield 4 + counts[0][1] + counts[1][1], (
-            f"{counts[0][0]:,} documents repeat an earlier one and {counts[1][0]:,} nearly do, for example "
-            f"{', '.join(text for *_, text in counts if text)}: where one of them is relevant and the other unjudged, "
-            "the value of a measure depends on the order of ties; merge them.")  # fmt: skip
+            f"{counted(counts[0][0], 'document repeats', 'documents repeat')} an earlier one and "
+            f"{counted(counts[1][0], 'nearly does', 'nearly do')}, for example "
+            f"{', '.join(text for *_, text in counts if text)}: where one of two such documents is relevant and the "
+            "other unjudged, the value of a measure depends on the order of ties; merge them.")  # fmt: skip
+
+
+def _how_many(count: int, share: float, noun: str, one: str, several: str) -> str:
+    return f"{counted(count, noun)} ({share:.1%}) {one if count == 1 else several}"
 
 
 def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
@@ -333,20 +345,21 @@ def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
         shown = ", ".join(evidence.leaks.text[evidence.leaks.kind.isin(NAMING)].drop_duplicates().head(5))
         share = once / max(len(evidence.collection.queries), 1)
         yield (8 if share >= FEW else 4) + share, (
-            f"{once:,} queries contain a name of their answer ({names[0]:,} an identifier, {words[0]:,} a plain word, "
-            f"{titles[0]:,} a title), where {evidence.by_chance:,} are expected by chance, for example {shown}: mask "
-            "the names, or report the measures without these queries, too.")  # fmt: skip
-    for what, text in (
-        (NAMED, "have a name of their own that occurs in their answer: remove it from the query"),
-        (WHOLE, "are contained in their answer, or contain it: check whether one was copied from the other"),
-        (LEFT, "contain a reference that may name the answer: mask every reference"),
+            f"{counted(once, 'query contains', 'queries contain')} a name of the answer ({names[0]:,} an identifier, "
+            f"{words[0]:,} a plain word, {titles[0]:,} a title; {evidence.by_chance:,} would by chance), for example "
+            f"{shown}: mask the names, or report the measures without these queries, too.")  # fmt: skip
+    for what, *verbs, text in (
+        (NAMED, "has", "have", "a name of its own that occurs in the answer: remove it from the query"),
+        (WHOLE, "is", "are", "contained in the answer, or the other way round: check whether one was copied"),
+        (LEFT, "contains", "contain", "a reference that may name the answer: mask every reference"),
     ):
         count, share, shown = evidence.count(what)
         if count:
-            yield 5 + share, f"{count:,} queries ({share:.1%}) {text}. Examples: {shown}."
+            yield 5 + share, f"{_how_many(count, share, 'query', *verbs)} {text}. Examples: {shown}."
     count, share, shown = evidence.count(REFERENCES)
     if count:
-        yield 3.5 + share, (f"{count:,} documents ({share:.1%}) contain a reference, for example {shown}: mask "
+        contain = _how_many(count, share, "document", "contains", "contain")
+        yield 3.5 + share, (f"{contain} a reference, for example {shown}: mask "
                             "these, since they contain the names of other documents.")  # fmt: skip
 
 
@@ -375,14 +388,14 @@ def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
         yield 11, (f"There is no query in the split '{split}', so that only the documents were examined: take another "
                    "split, or add judgements.")  # fmt: skip
     elif n_queries < _LEAST_QUERIES:
-        yield 8, (f"There {'is 1 query' if n_queries == 1 else f'are {n_queries} queries'} in the split '{split}': "
+        yield 8, (f"There {'is' if n_queries == 1 else 'are'} {counted(n_queries, 'query')} in the split '{split}': "
                   f"with fewer than {_LEAST_QUERIES} a paired permutation test cannot reach 0.05, however much two "
                   "systems differ: judge more queries.")  # fmt: skip
     without = evidence.collection.oddities.get("queries without a relevant document", 0)
     if without:
         yield 3 + without / len(evidence.collection.queries), (
-            f"{without:,} queries have no relevant document and score 0 whatever is returned: judge more "
-            "documents, or exclude these queries and report that.")  # fmt: skip
+            f"{counted(without, 'query has', 'queries have')} no relevant document and always the value 0: judge more "
+            "documents, or exclude such queries and report that.")  # fmt: skip
     for row in evidence.judged.to_dict("records"):
         if row["what"].startswith("Judged@10") and row["mean"] < 0.9:
             yield 5 + (1 - row["mean"]), (

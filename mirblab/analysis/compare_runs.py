@@ -16,6 +16,7 @@ from rich.table import Table
 
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known, check_positive
+from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
@@ -127,7 +128,8 @@ def _changed_document_lines(comparison: RunComparison) -> list[str]:
     total = comparison.fresh.drop(columns="query_id").sum()
     first, second = comparison.shown
     return [
-        f"{total[name]:,} documents are in the first {comparison.k} of {system} and not of {other}: "
+        f"{counted(total[name], 'document is', 'documents are')} in the first {comparison.k} of {system} and not of "
+        f"{other}: "
         f"{total[f'{name}_relevant']:,} relevant, {total[f'{name}_unjudged']:,} unjudged"
         for name, system, other in (("entered", second, first), ("left", first, second))
     ]
@@ -136,7 +138,8 @@ def _changed_document_lines(comparison: RunComparison) -> list[str]:
 def _means_table(comparison: RunComparison) -> Table:
     first, second = comparison.names
     title = (
-        f"{comparison.collection.name}, {len(comparison.collection.query_ids):,} queries: means and significance tests"
+        f"{comparison.collection.name}, {counted(len(comparison.collection.query_ids), 'query')}: means and "
+        "significance tests"
     )
     shown = _console_table(title, "measure", *comparison.shown, "difference", "95 % interval", "p")
     for row in comparison.tests.to_dict("records"):
@@ -306,8 +309,10 @@ def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     if counts["unknown_documents"]:
         kept.attrs["remainder"] = imported.remainder_note(len(given), counts["unknown_documents"], collection.name)
     if counts["unknown"]:
-        warnings.warn(f"{path.name}: {counts['unknown']:,} of {len(given):,} rows have a query or a document that "
-                      f"{where} lacks; they are left out", RunWarning, stacklevel=4)  # fmt: skip
+        n_left, of_all = counts["unknown"], counted(len(given), "row")
+        has, they = ("has", "it is") if n_left == 1 else ("have", "they are")
+        warnings.warn(f"{path.name}: {n_left:,} of {of_all} {has} a query or a document that {where} lacks; {they} "
+                      "left out", RunWarning, stacklevel=4)  # fmt: skip
     return kept
 
 
@@ -322,6 +327,7 @@ def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9,
     >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
     [['q', 3, 0.5, 0.333, 0.0]]
     """
+    check_positive(k=k)
     p, table = _checked_p(p), join_runs(first, second)
     rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
     return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
@@ -440,6 +446,7 @@ def extreme_queries(values: pd.DataFrame, measure: str, first: str, second: str,
     >>> extreme_queries(values, "AP", "a", "b").values.tolist()
     [['p', 0.1, 0.5, 0.4]]
     """
+    check_positive(n_queries=n_queries)
     table = significance.value_matrix(values, measure)
     check_known("system among the values", (first, second), table.columns)
     table = table[[first, second]].set_axis(["first", "second"], axis=1).rename_axis("query_id").reset_index()

@@ -21,7 +21,7 @@ from mirblab.data.runs import PYTERRIER, write_run
 from mirblab.display.result_tables import main_table, run_notes
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
-from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
+from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, is_rank, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 from mirblab.retrieval.systems import DEPTH, System, system
 from mirblab.sources.catalogue import collection_groups, load_with_queries
@@ -63,8 +63,9 @@ class Experiment:
         """
         name, base = self._measure(measure), self.baseline if baseline is None else baseline
         if (name, base) not in self._comparisons:
+            alone = self.baseline if len(self.systems) == 1 else None  # with which the table is empty
             self._comparisons[name, base] = significance.compare(
-                self.values, name, baseline=base or None, correction=self.correction, alpha=self.alpha, seed=self.seed
+                self.values, name, baseline=base or alone, correction=self.correction, alpha=self.alpha, seed=self.seed
             )
         return self._comparisons[name, base]
 
@@ -167,7 +168,9 @@ class Experiment:
         judged = [name for name in shown.frame if isinstance(name, tuple) and name[0].startswith("Judged")]
         ends = []
         for end in ("low", "high"):
-            wide = 100 * intervals.pivot(index="system", columns=by, values=end).reindex(shown.frame.index)
+            printed = intervals[end] * np.where(intervals.measure.map(is_rank), 1, 100)
+            wide = intervals.assign(printed=printed).pivot(index="system", columns=by, values="printed")
+            wide = wide.reindex(shown.frame.index)
             parts = {name: np.nan if name in judged else wide.get(column_name(name), np.nan) for name in shown.frame}
             ends.append(pd.DataFrame(parts, index=shown.frame.index, columns=shown.frame.columns))
         shown.add_intervals(*ends)

@@ -11,7 +11,8 @@ import pandas as pd
 from mirblab.analysis.collection_report import wilson_interval
 from mirblab.analysis.features import NUMBERS, query_features, varies
 from mirblab.analysis.partners import best_judged, judged_grades
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_interval, format_value
 from mirblab.display.text import excerpts
@@ -206,9 +207,12 @@ def contrast_groups(
     >>> found[["feature", "group", "others", "chance", "differs"]].to_numpy().tolist()
     [['words', 9.0, 1.0, 1.0, True]]
     """
+    check_positive(n_permutations=n_permutations)
+    check_not_negative(seed=seed)
     inside = np.asarray(group, dtype=bool)
     if len(inside) != len(features):
-        raise MirblabError(f"one mark per query: {len(features):,} queries, {len(inside):,} marks")
+        found = f"{counted(len(features), 'query')}, {counted(len(inside), 'mark')}"
+        raise MirblabError(f"one mark per query is needed, found {found}")
     rows = []
     collections = features.collection.astype("str").to_numpy()
     for name, column, is_share in _columns(features):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from mirblab.analysis.partners import best_judged
-from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.errors import MirblabError, check_positive, unknown
 from mirblab.data.collection import Collection
 from mirblab.evaluation.significance import spearman_interval
 from mirblab.formula.in_text import FormulaReader, is_formal, split_at_formulas
@@ -117,6 +116,7 @@ def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n:
     >>> assign_strata(values.assign(collection="c"), features, "words", 2).collection.tolist()
     ['words 2 to 5', 'words 2 to 5', 'words 9 to 9']
     """
+    check_positive(n=n)
     if feature not in features.columns or feature in ("collection", "query_id"):
         raise unknown("feature", feature, [*NUMBERS, "language", "field"])
     known = features[["collection", "query_id", feature]].dropna()
@@ -132,11 +132,10 @@ def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n:
 
 def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
     codes = pd.qcut(column, n, labels=False, duplicates="drop")
-    labels: Iterable[str] = [
-        f"{feature} {column[codes == code].min():.3g} to {column[codes == code].max():.3g}"
-        for code in range(int(codes.max()) + 1)
-    ]
-    return codes.map(dict(enumerate(labels))).astype(pd.CategoricalDtype(list(labels), ordered=True))
+    how = ",.0f" if (column % 1 == 0).all() else ".3g"
+    ends = column.groupby(codes).agg(["min", "max"])
+    labels = {code: f"{feature} {low:{how}} to {high:{how}}" for code, low, high in ends.itertuples()}
+    return codes.map(labels).astype(pd.CategoricalDtype(list(labels.values()), ordered=True))
 
 
 def language(text: str) -> str:

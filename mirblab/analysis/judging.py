@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import atomic_files, paths
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, check_known, check_not_negative
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, count_oddities
 from mirblab.data.runs import cut_run
 from mirblab.display.result_tables import table
@@ -153,8 +154,8 @@ class Judging:
         records = _read_records(source)
         if not len(self._counting(records)):
             raise MirblabError(
-                f"{source} has {len(records):,} judgements, none of the texts of {self.original.name}; name the "
-                "collection that was judged"
+                f"{source} has {counted(len(records), 'judgement')}, none of the texts of {self.original.name}; name "
+                "the collection that was judged"
             )
         if foreign := {record["relevance"] for record in records} - {None, *self.grades}:
             allowed = ", ".join(map(str, self.grades))
@@ -183,8 +184,8 @@ class Judging:
         if n := int((both.iloc[:, 0] != both.iloc[:, 1]).sum()):
             name = known[0]["judge"]
             raise MirblabError(
-                f"{source} has other grades of the judge '{name}' for {n:,} documents than there are here, and nothing "
-                f'was added; if somebody else judged, say who: merge(path, judge="ben")'
+                f"{source} has other grades of the judge '{name}' for {counted(n, 'document')} than there are here, "
+                f'and nothing was added; if somebody else judged, say who: merge(path, judge="ben")'
             )
 
     def qrels(self, judges: Sequence[str] | None = None) -> pd.DataFrame:
@@ -268,7 +269,7 @@ class Judging:
         names = list(judges) if judges is not None else [str(name) for name in self.judgements.judge.unique()]
         median = ", and of several grades of a document the lower median counts" if len(names) > 1 else ""
         caption = (
-            f"Means on {self.original.name} before and after judgements of {n_new:,} documents by "
+            f"Means on {self.original.name} before and after judgements of {counted(n_new, 'document')} by "
             f"{' and '.join(names)}; they replace those of the collection{median}."
         )
         return table(frame.reset_index("measure"), caption, notes=notes, digits=3)
@@ -299,8 +300,8 @@ class Judging:
                     last[record["judge"], query_id, doc_id] = record
         if n_changed:
             warnings.warn(
-                f"{n_changed:,} judgements in {self.path.parent} are of texts that have changed since; they stay "
-                "there, and do not count",
+                f"{self.path.parent}: {counted(n_changed, 'judgement is', 'judgements are')} of texts that have since "
+                "changed; such judgements stay there, and do not count",
                 stacklevel=3,
             )
         counting = [record for record in last.values() if record["relevance"] is not None]
@@ -325,7 +326,7 @@ class Judging:
         return next((row for row in rows if pairs[row] not in self._own), max(len(pairs) - 1, 0))
 
     def __repr__(self) -> str:
-        counts = f"{self.n_judged:,} of {len(self.pool):,} documents judged"
+        counts = f"{self.n_judged:,} of {counted(len(self.pool), 'document')} judged"
         return f"Judging of {self.original.name} by {self.judge}: {counts}, in {self.path}"
 
 
@@ -337,13 +338,14 @@ def pool_documents(
     Queries are in random order, too, so that who stops early has judged a sample of them. Documents that the collection
     has judgements of are left out, unless *rejudge*.
     """
+    check_not_negative(seed=seed)
     first = pd.concat([cut_run(run, depth)[_KEY].astype("str") for run in runs]).drop_duplicates()
     unknown = first[~first.query_id.isin(collection.query_ids) | ~first.doc_id.isin(collection.doc_ids)]
     if len(unknown):
         row = unknown.iloc[0]
         raise MirblabError(
-            f"{len(unknown):,} of {len(first):,} pooled documents are not of {collection.name}, the first is "
-            f"'{row.doc_id}' for query '{row.query_id}'; give runs of this collection"
+            f"{counted(len(unknown), 'pooled document is', 'pooled documents are')} not of {collection.name}, the "
+            f"first is '{row.doc_id}' for query '{row.query_id}'; give runs of this collection"
         )
     if not rejudge:
         had = pd.MultiIndex.from_frame(collection.qrels[_KEY].astype("str"))
@@ -426,7 +428,8 @@ def _same_grades(ratings: pd.DataFrame) -> tuple[int, float]:
 
 
 def _best_first(means: pd.Series) -> list[str]:
-    return [str(name) for name in means.sort_values(ascending=False, kind="stable").index]
+    lower_first = measures.is_rank(str(means.name))
+    return [str(name) for name in means.sort_values(ascending=lower_first, kind="stable").index]
 
 
 def _digest_texts(collection: Collection, query_id: str, doc_id: str) -> str:
@@ -482,5 +485,8 @@ def _read_records(path: Path) -> list[dict[str, Any]]:
             damaged.append(number)
     if damaged:
         shown = ", ".join(map(str, damaged[:5]))
-        warnings.warn(f"{path}: {len(damaged):,} incomplete lines are passed over, line {shown}", stacklevel=3)
+        warnings.warn(
+            f"{path}: {counted(len(damaged), 'incomplete line is', 'incomplete lines are')} passed over, line {shown}",
+            stacklevel=3,
+        )
     return records

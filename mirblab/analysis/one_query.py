@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,8 @@ import pandas as pd
 from mirblab.analysis.features import query_features
 from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.query_clusters import points
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import GroupedTexts, near_pairs
 from mirblab.display.grades import grade_meaning
@@ -102,7 +103,8 @@ def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.Data
         rankings[str(run.attrs.get("system") or "run")] = ranking.reset_index(drop=True)
     if len(rankings) != len(runs) or not rankings:
         names = ", ".join(rankings) or "none"
-        raise MirblabError(f"one run of each system is needed; found the systems {names} in {len(runs)} runs")
+        of_runs = counted(len(runs), "run")
+        raise MirblabError(f"one run of each system is needed; found the systems {names} in {of_runs}")
     return OneQuery(collection, query_id, rankings, judged_grades(collection, query_id))
 
 
@@ -151,6 +153,7 @@ def top_documents(query: OneQuery, depth: int = 10, longest: int = 120) -> pd.Da
     >>> top_documents(query, depth=2)[["system", "rank", "of_first"]].round(2).values.tolist()
     [['bm25', 1, 1.0], ['bm25', 2, 0.85]]
     """
+    check_positive(depth=depth)
     parts = []
     for label, ranking in query.rankings.items():
         part = ranking.head(depth)
@@ -214,6 +217,7 @@ def similar_queries(query: OneQuery, values: pd.DataFrame, measure: str, by: str
     >>> similar_queries(query, values, "RR", n=2).columns.tolist()
     ['query_id', 'cosine', 'query', 'bm25']
     """
+    check_positive(n=n)
     collection = query.collection
     rows = points([collection], by)
     here = collection.query_ids.get_loc(query.query_id)
@@ -238,6 +242,7 @@ def query_near_duplicates(query: OneQuery, depth: int = 10, threshold: float = 0
     >>> len(query_near_duplicates(query))
     0
     """
+    check_positive(depth=depth)
     collection = query.collection
     wanted = {*query.grades, *(name for ranking in query.rankings.values() for name in ranking.doc_id.head(depth))}
     selected = np.append(collection.doc_ids.isin(list(wanted)), True)
@@ -297,7 +302,11 @@ def _of_system(query: OneQuery, system: str, measures: list[str], k: int, grade:
         more = pd.DataFrame({"doc_id": holes, "relevance": (grade * way).astype(int)})
         judged.append(pd.concat([known, more]).assign(query_id=name))
     run = pd.concat([ranking.assign(query_id=name) for name in ("as it is", *names)], ignore_index=True)
-    values = _evaluated(run, pd.concat(judged, ignore_index=True), measures, query.collection.card.relevant_from)
+    whole = query.collection  # its highest grade and its number of documents count in ERR and Rank
+    card = replace(whole.card, relevance_levels=[grade])
+    qrels, doc_ids = pd.concat(judged, ignore_index=True), whole.doc_ids.union(pd.Index(holes, dtype="str"))
+    qrels["doc_id"] = pd.Categorical(qrels.doc_id, doc_ids)
+    values = _evaluated(run, replace(whole, qrels=qrels, card=card, groups=None), measures)
     rows = []
     for measure in measures:
         part = values[values.measure == measure].set_index("query_id").value
@@ -308,13 +317,13 @@ def _of_system(query: OneQuery, system: str, measures: list[str], k: int, grade:
     return pd.DataFrame(rows, columns=names)
 
 
-def _evaluated(run: pd.DataFrame, qrels: pd.DataFrame, measures: list[str], relevant_from: int) -> pd.DataFrame:
+def _evaluated(run: pd.DataFrame, collection: Collection, measures: list[str]) -> pd.DataFrame:
     """Return the values, without the warning of a query that has no relevant document."""
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values = evaluate(run[["query_id", "doc_id", "score"]], qrels, measures, relevant_from)
+        values = evaluate(run[["query_id", "doc_id", "score"]], collection, measures)
     return values.astype({"query_id": "str", "measure": "str"})
 
 
@@ -448,6 +457,7 @@ def query_token_matches(query: OneQuery, doc_id: str, model: str = "minilm", mos
     >>> len(query_token_matches(query, query.answer(), most=5))
     5
     """
+    check_positive(most=most)
     table = token_similarities(query.text, query.collection.document(doc_id), model, query.collection.card.instruction)
     rows = table.iloc[:most]
     kept = np.unique(rows.to_numpy().argmax(axis=1))

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_known, unknown
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive, unknown
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.display.result_tables import best_and_second
 from mirblab.display.table_formats import Table
@@ -93,9 +94,9 @@ def _may_be_cut(system: System, n_docs: int) -> bool:
 def _too_shallow(counts: pd.Series, others: int) -> str:
     short = counts[counts < others]
     return (
-        f"the run ranks {short.iloc[0]:,} of the {others:,} other statements for '{short.index[0]}', and too few for "
-        f"{len(short):,} of {len(counts):,} statements, so that the ranks of the others are not known; give a run of "
-        f"depth {others:,} or more, or the name of a system that does not cut its runs"
+        f"the run ranks {short.iloc[0]:,} of {counted(others, 'other statement')} for '{short.index[0]}', and too few "
+        f"for {len(short):,} of {counted(len(counts), 'statement')}, so that the ranks of the others are not known; "
+        f"give a run of depth {others:,} or more, or the name of a system that does not cut its runs"
     )
 
 
@@ -281,8 +282,8 @@ def overlap_points(values: pd.DataFrame, shares: pd.DataFrame) -> pd.DataFrame:
     keys = ["collection", "query_id"]
     points = ranks[["system", *keys, "value"]].rename(columns={"value": "rank"}).merge(shares, on=keys)
     if len(points) < len(ranks):
-        raise MirblabError(f"{len(ranks) - len(points):,} of {len(ranks):,} statements have no share of vocabulary; "
-                           "compute both from the same collection")  # fmt: skip
+        without = counted(len(ranks) - len(points), "statement has", "statements have")
+        raise MirblabError(f"{without} no share of vocabulary; compute both from the same collection")
     return points[["system", "rank", *(name for name in points if name not in ("system", "rank"))]]
 
 
@@ -331,6 +332,8 @@ def equivalence_statements(
     >>> points.groupby("class_id").size().tolist()
     [2, 2]
     """
+    check_positive(n_pairs=n_pairs)
+    check_not_negative(n_distractors=n_distractors, seed=seed)
     inside = _in_fields(collection, fields)
     best = _best_pairs(collection)
     best = best[inside[best.document.to_numpy()]]
@@ -397,7 +400,7 @@ def partner_statements(collection: Collection) -> pd.DataFrame:
     judged = collection.relevant
     partners = dict(zip(judged.query_id.astype("str"), judged.doc_id.astype("str"), strict=True))
     if len(partners) < len(judged) or len(partners) < len(collection.query_ids):
-        counts = f"{len(judged):,} relevant documents for {len(collection.query_ids):,} queries"
+        counts = f"{counted(len(judged), 'relevant document')} for {counted(len(collection.query_ids), 'query')}"
         raise MirblabError(
             f"{collection.name} is no collection of pairs: each statement has one partner, found {counts}"
         )

@@ -19,7 +19,8 @@ import pandas as pd
 
 from mirblab.analysis import query_clusters
 from mirblab.core import atomic_files, paths, stored_files, text_files
-from mirblab.core.errors import MirblabError, MissingFileError, unknown
+from mirblab.core.errors import MirblabError, MissingFileError, check_not_negative, check_positive, unknown
+from mirblab.core.wording import counted
 from mirblab.display import figures
 from mirblab.display.plots import maps
 from mirblab.evaluation.significance import bootstrap_intervals
@@ -68,6 +69,7 @@ def project(
             f"a map has at most {LARGEST_MAP:,} points, found {len(vectors):,}; draw a sample, for example "
             f"rows = np.random.default_rng(0).choice(len(vectors), {LARGEST_MAP // 10:,}, replace=False)"
         )
+    check_not_negative(seed=seed)
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
     folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
@@ -187,6 +189,8 @@ def label_regions(maps: pd.DataFrame, *, n_regions: int = 12, seed: int = 0) -> 
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
+    check_positive(n_regions=n_regions)
+    check_not_negative(seed=seed)
     figures.require_columns(maps, "text", "x", "y", "seed")
     first = maps[maps.seed == maps.seed.iloc[0]]
     n_clusters = max(1, min(n_regions, len(first) // _REGION, len(first[["x", "y"]].drop_duplicates())))
@@ -221,8 +225,8 @@ def point_trustworthiness(
     n_points, labels = len(vectors), np.asarray(classes, dtype=object)
     if n_points < 3 or len(flat) != n_points or len(labels) != n_points:
         raise MirblabError(
-            f"at least 3 points with a place and a class each are needed; found {n_points} vectors, {len(flat)} places "
-            f"and {len(labels)} classes"
+            f"at least 3 points with a place and a class each are needed; found {counted(n_points, 'vector')}, "
+            f"{counted(len(flat), 'place')} and {counted(len(labels), 'class', 'classes')}"
         )
     k = max(1, min(k, (n_points - 1) // 2))
     full, seen = _ranks(vectors, metric), _ranks(flat, "euclidean")
@@ -346,6 +350,10 @@ def separability_table(
     >>> found[["probe", "own_field", "partner"]].values.tolist()
     [[1.0, 1.0, 0.0]]
     """
+    if n_folds < 2:
+        raise MirblabError(f"n_folds must be at least 2, to learn from one part and test on another, found {n_folds}")
+    check_positive(k=k)
+    check_not_negative(seed=seed)
     points = points.reset_index(drop=True)
     fields, classes = _field_labels(points), points.class_id.astype(str)
     paired = (classes != "") & classes.duplicated(keep=False)
@@ -354,7 +362,8 @@ def separability_table(
     rows, leads = [], []
     for name, space in vectors.items():
         if len(space) != len(points):
-            raise MirblabError(f"{name} has {len(space)} vectors for {len(points)} statements; give one each, in order")
+            found = f"{counted(len(space), 'vector')} for {counted(len(points), 'statement')}"
+            raise MirblabError(f"{name} has {found}; give one each, in order")
         near = nearest_rows(space, min(k, len(points) - 1))
         is_predicted = np.empty(len(points), dtype=bool)
         is_predicted[order] = _probe(np.asarray(space)[order], fields.to_numpy()[order], folds)
@@ -374,9 +383,8 @@ def _folds(
     from sklearn.model_selection import StratifiedGroupKFold
 
     if fields[paired].nunique() < 2:
-        raise MirblabError(
-            f"{fields[paired].nunique()} fields have statements with a partner; the probe needs two or more"
-        )
+        have = counted(fields[paired].nunique(), "field has", "fields have")
+        raise MirblabError(f"{have} statements with a partner; the probe needs two or more")
     groups = classes.where(paired, [f"alone:{place}" for place in range(len(classes))])
     rarest = groups.groupby(fields).nunique()
     if rarest.min() < 2:

@@ -11,7 +11,8 @@ import pandas as pd
 
 from mirblab.analysis import failures
 from mirblab.analysis.failures import OUTCOMES
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_value
 from mirblab.display.text import excerpts
@@ -67,6 +68,7 @@ class FailureClusters:
 
     def first(self, n: int) -> pd.DataFrame:
         """Return at most *n* members of each cluster: its typical query, then those with the largest difference."""
+        check_positive(n=n)
         place = {name: number for number, name in enumerate(self.table.cluster)}
         keys = {"place": self.members.cluster.map(place), "size": -self.members.difference.abs()}
         ordered = self.members.assign(**keys, other=~self.members.is_typical.astype(bool))
@@ -129,6 +131,7 @@ def failure_clusters(
     'There are no queries that the winner loses, so there is nothing to cluster.'
     """
     check_known("outcome", outcome, OUTCOMES)
+    check_not_negative(seed=seed)
     outcomes = _in_turn(collections, table)
     marks = (outcomes.outcome == outcome).to_numpy()
     texts = np.array([text for collection in collections for text in collection.query_texts], dtype=object)
@@ -225,7 +228,7 @@ def points(collections: Sequence[Collection], by: str = "") -> Any:
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     tokens = tokenizer("math")(texts)
     if not any(tokens):
-        raise MirblabError(f"none of the {len(texts):,} queries has a term; name an encoder")
+        raise MirblabError(f"none of {counted(len(texts), 'query')} has a term; name an encoder")
     return TfidfVectorizer(analyzer=lambda terms: terms, sublinear_tf=True).fit_transform(tokens)
 
 

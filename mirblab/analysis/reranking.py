@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures, published, significance
@@ -37,7 +38,7 @@ def depth_curve(
     >>> curve.depth.tolist(), bool((curve.value <= curve.ceiling).all())
     ([2, 4], True)
     """
-    if measure.startswith("Rank"):
+    if measures.is_rank(measure):
         raise MirblabError("a curve needs a measure of which more is better; take RR in place of Rank")
     _check_depths(depths)
     pairs = systems.pair_scores(first, reranker, collection, max(depths))
@@ -147,6 +148,7 @@ def reranking_costs(
     >>> reranking_costs(load("mini-qa").sample(3), system("bm25"), ["maxsim"], 2).columns.tolist()
     ['collection', 'reranker', 'pairs_per_second', 'milliseconds']
     """
+    check_positive(n_queries=n_queries)
     run = first.search(collection, depth)
     run = run[run.query_id.cat.codes < n_queries].reset_index(drop=True)
     rows = []
@@ -269,9 +271,9 @@ def _describe_choices(chosen: pd.DataFrame) -> str:
         advice.append(f"measure on your own queries before you rerank {' or '.join(others)}, {small}")
     return (
         f"Settings that were chosen on the other collections (most often {names.value_counts().index[0]}) change the "
-        f"mean of a collection by {_mean_and_interval(changes)} points (95 % interval over {len(changes)} "
-        f"collections{by_stage}) and raise it on {int((changes > 0).sum())} of {len(changes)}, so "
-        f"{', but '.join(advice)}."
+        f"mean of a collection by {_mean_and_interval(changes)} points (95 % interval over "
+        f"{counted(len(changes), 'collection')}{by_stage}) and raise it on {int((changes > 0).sum())} of "
+        f"{len(changes)}, so {', but '.join(advice)}."
     )
 
 
@@ -281,7 +283,7 @@ def _mean_and_interval(changes: np.ndarray) -> str:
 
 
 def _setting_name(row: pd.Series) -> str:
-    parts = [f"{row.max_length} tokens"] if row.max_length else []
+    parts = [counted(row.max_length, "token")] if row.max_length else []
     parts += ["with the instruction"] if row.instruction else []
     more = f" ({', '.join(parts)})" if parts else ""
     return f"{row.reranker} {_weight_name(row.weight)} at depth {row.depth}{more}"

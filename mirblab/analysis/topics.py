@@ -11,10 +11,12 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.text_files import LineProblems, read_lines
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
-_CUES = {  # the first of equal counts is taken: who asks why may say what he could find, and wants no calculation
+# Of equal counts the first is taken: a question that asks why, and mentions what was found, is no calculation.
+_CUES = {
     "Proof": r"prov(?:e[sdn]?|ing)|proofs?|show(?:s|ing|n)? that|show|disprove|counter-?examples?|induction|"
     r"contradiction|verify|if and only if|implies",
     "Concept": r"what (?:is|are|does|do)|why|mean(?:s|ing)?|defin(?:e|ed|ition|itions)|understand(?:ing)?|intuit\w*|"
@@ -101,8 +103,8 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
     means = values.astype({"query_id": "str"}).groupby("query_id").value.mean()
     means = means.reindex(collection.query_ids)
     if means.isna().any():
-        raise MirblabError(f"{int(means.isna().sum())} queries of {collection.name} have no value, such as "
-                           f"'{means.index[means.isna()][0]}'")  # fmt: skip
+        without = counted(int(means.isna().sum()), "query has", "queries have")
+        raise MirblabError(f"{collection.name}: {without} no value, such as '{means.index[means.isna()][0]}'")
     thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
     return {str(query_id): TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_not_negative, check_positive
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
 
@@ -20,6 +20,7 @@ def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0, relevant_f
     """
     if not 0 <= share <= 1:
         raise MirblabError(f"a share is between 0 and 1, found {share}")
+    check_not_negative(seed=seed)
     lots = np.random.default_rng(seed).random(len(qrels))
     table = qrels.assign(lot=lots, is_low=qrels.relevance < relevant_from, is_zero=qrels.relevance <= 0)
     # The relevant document with the smallest number gets -1, so that it is hidden last.
@@ -27,7 +28,8 @@ def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0, relevant_f
     table.loc[first[first.relevance > 0].index, "lot"] = -1.0
     place = table.groupby("query_id", observed=True).lot.rank(method="first") - 1
     counts = table.groupby("query_id", observed=True).lot.transform("size")
-    kept = place < np.maximum(np.ceil((1 - share) * counts), table.lot == -1.0)
+    n_kept = np.ceil(((1 - share) * counts).round(9))  # 1 - 0.7 is a little more than 0.3
+    kept = place < np.maximum(n_kept, table.lot == -1.0)
     return qrels[kept].reset_index(drop=True)
 
 
@@ -43,6 +45,8 @@ def random_order_means(
     >>> round(float(random_order_means(load("mini-wfb"), ["nDCG@10"]).value[0]), 2)
     0.81
     """
+    check_positive(n_draws=n_draws)
+    check_not_negative(seed=seed)
     rng, qrels = np.random.default_rng(seed), collection.qrels
     draws = [
         measures.evaluate_from_grades(

@@ -82,3 +82,10 @@ def check_positive(**numbers: int) -> None:
     for name, number in numbers.items():
         if number < 1:
             raise MirblabError(f"{name} must be at least 1, found {number}")
+
+
+def check_not_negative(**numbers: int) -> None:
+    """Raise MirblabError, with its name, for the first of the *numbers*, such as a seed, that is below 0."""
+    for name, number in numbers.items():
+        if number < 0:
+            raise MirblabError(f"{name} must be at least 0, found {number}")

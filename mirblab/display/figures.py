@@ -19,6 +19,7 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.escape import maths_html, plain_html
 from mirblab.display.table_formats import frame_html
 from mirblab.display.text import escape_html
+from mirblab.evaluation.measures import is_judged_share, is_rank
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -32,6 +33,7 @@ _MOST_ROWS = 200  # of the numbers beside a figure
 
 # Okabe and Ito's palette without its yellow, which vanishes on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MORE_COLOURS = ("#882255", "#999933", "#332288", "#661100")  # Tol's, where a figure has more systems than the palette
 GREY = "#6E6E6E"
 _DPI = 200
 NEW_AXES: Any = None  # the default of a plot's *ax*: `draw_styled` makes new axes
@@ -212,23 +214,27 @@ def system_style(system: str) -> tuple[str, str]:
 
 
 def figure_styles(names: Iterable[object]) -> dict[str, tuple[str, str]]:
-    """Return the colour and marker of each system of one figure; no two share a colour as long as there are enough.
+    """Return the colour and marker of each system of one figure; no two of up to eleven share a colour, and none both.
 
     They are those of `system_style`. Where two systems have the same colour, the one that mirblab has known longer, or
-    that is named first, keeps it, and the other takes the next colour of the palette that no system of the figure has.
+    that is named first, keeps it, and the other takes the next colour, of the palette and then of four more, that no
+    system of the figure has. Without such a colour it keeps its own, with a marker that differs.
 
     >>> figure_styles(["bm25", "minilm", "structure+minilm+bm25"])["structure+minilm+bm25"] == (PALETTE[2], "D")
     True
     """
     ages = {name: place for place, name in enumerate(_KNOWN)}
     ordered = sorted(dict.fromkeys(map(str, names)), key=lambda name: ages.get(name.lower(), len(_KNOWN)))
-    styles, taken = {name: system_style(name) for name in ordered}, dict[str, str]()
-    for name, (colour, _) in styles.items():
+    own, taken = {name: system_style(name) for name in ordered}, dict[str, str]()
+    for name, (colour, _) in own.items():
         taken.setdefault(colour, name)
-    free = [colour for colour in PALETTE if colour not in taken]
-    for name, (colour, marker) in list(styles.items()):
-        if taken[colour] != name and free:
-            styles[name] = free.pop(0), marker
+    free = [colour for colour in (*PALETTE, *_MORE_COLOURS) if colour not in taken]
+    styles: dict[str, tuple[str, str]] = {}
+    for name, (colour, marker) in own.items():
+        is_shared = taken[colour] != name
+        colour = free.pop(0) if is_shared and free else colour
+        others = (other for other in (marker, *_MARKERS) if (colour, other) not in styles.values())
+        styles[name] = colour, next(others, marker)
     return styles
 
 
@@ -317,13 +323,15 @@ def shorten_label(label: str, longest: int) -> str:
 
 
 def value_axis_label(measure: str, low: float = 0.0, high: float = 1.0) -> str:
-    """Return the label of an axis of values from 0 to 1, which says so where it shows *low* to *high* only.
+    """Return the label of an axis of values from 0 to 1, or of ranks; it says so where it shows *low* to *high* only.
 
     >>> value_axis_label("RR"), value_axis_label("RR", 0, 0.054)
     ('RR, 0 to 1, higher is better', 'RR, 0 to 1 (axis: 0 to 0.054), higher is better')
     """
+    if is_rank(measure):
+        return f"{measure}, from 1, lower is better"
     part = f" (axis: {max(low, 0.0):.3g} to {min(high, 1.0):.3g})" if low > 0 or high < 1 else ""
-    return f"{measure}, 0 to 1{part}{'' if measure.startswith('Judged') else ', higher is better'}"
+    return f"{measure}, 0 to 1{part}{'' if is_judged_share(measure) else ', higher is better'}"
 
 
 def require_columns(table: pd.DataFrame, *columns: str) -> None:

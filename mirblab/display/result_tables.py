@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.wording import counted
 from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation.imported import mark_imported
+from mirblab.evaluation.measures import is_judged_share, is_rank
 from mirblab.evaluation.significance import decisive_p, values_per_query
 from mirblab.retrieval import systems
 
@@ -87,26 +89,28 @@ def main_table(
     whole, tasks, group_notes = (
         collection_groups(values, groups or {}, tasks or {}) if by == "collection" else ({}, {}, [])
     )
-    means = average_groups(mean_table(values, wanted, key) * (100 if percent else 1), whole)
+    factors = [_factor(name, percent) for name in wanted]
+    means = average_groups(mean_table(values, wanted, key) * (factors if by == "measure" else factors[0]), whole)
     frame, n_averages = add_averages(means, tasks) if by == "collection" else (means, 0)
     judged, notes = _judged_share(values, wanted, percent, by, whole)
     notes = _query_notes(values, wanted) + group_notes + average_notes(means, n_averages) + notes
     if judged is not None:
         frame = pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1)
-    equal = equal_queries(values, [name for name in wanted if not _is_share(name)])
+    equal = equal_queries(values, [name for name in wanted if not is_judged_share(name)])
     cells = {column: _cell(column, wanted[0], str(values.collection.iloc[0]), by) for column in frame.columns}
-    unmarked = [column for column, (_, name) in cells.items() if _is_share(name)]
+    unmarked = [column for column, (_, name) in cells.items() if is_judged_share(name)]
     notes += _equal_notes(equal, n_averages > 0)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
     unclear = [column for column in cells if cells[column] in equal]
-    # Where a measure tells no system from another on most collections, it does not on average.
+    # Where all systems have the same values on most collections, a difference of averages says little.
     averages = [
         ("Average", label)
         for label, own in (_averaged(means.columns, tasks) if n_averages else {}).items()
         if 2 * sum((name, wanted[0]) in equal for name in own) > len(own)
     ]
-    shown.marks = best_and_second(frame, digits, [*unmarked, *unclear, *averages])
+    upwards = frame * [-1 if is_rank(name) else 1 for _, name in cells.values()]
+    shown.marks = best_and_second(upwards, digits, [*unmarked, *unclear, *averages])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
         laid = add_averages(average_groups(mask, whole), tasks)[0] if by == "collection" else mask
@@ -157,7 +161,8 @@ def equal_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[s
 def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]], averaged: bool) -> list[str]:
     places: dict[str, list[str]] = {}
     for (collection, measure), (n, of) in equal.items():
-        places.setdefault(measure, []).append(f"{'all' if n == of else f'{n:,} of'} {of:,} queries of {collection}")
+        part = "all" if n == of > 1 else f"{n:,} of"
+        places.setdefault(measure, []).append(f"{part} {counted(of, 'query')} of {collection}")
     also = ", nor in an average over mostly such collections" if averaged else ""
     why = " Where few documents per query are judged, all systems may return the same judged ones, if in another order."
     return [
@@ -167,15 +172,14 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]], averaged: boo
     ]
 
 
-def _is_share(measure: str) -> bool:
-    """Return whether a measure tells how much is judged, which is no quality: neither high nor low is better."""
-    return measure.startswith(("Judged", "RBPresidual"))
+def _factor(measure: str, percent: bool) -> int:
+    return 100 if percent and not is_rank(measure) else 1
 
 
 def _cell(column: object, measure: str, collection: str, by: str) -> tuple[str, str]:
     """Return the collection and the measure of a column of the main table."""
     name, above = column_name(column), str(column[0]) if isinstance(column, tuple) else ""
-    return (collection, name) if by == "measure" else (name, above if _is_share(above) else measure)
+    return (collection, name) if by == "measure" else (name, above if is_judged_share(above) else measure)
 
 
 def _judged_share(
@@ -244,7 +248,7 @@ def interval_table(
     names = [str(name) for name in intervals.measure.unique()]
     if len(names) != 1:
         raise MirblabError(f"intervals of one measure are needed, found {', '.join(names) or 'none'}")
-    factor = 100 if percent else 1
+    factor = _factor(names[0], percent)
     frame = mean_table(values, names, "collection") * factor
     ends = [
         (intervals.pivot(index="system", columns="collection", values=end) * factor).reindex_like(frame)
@@ -254,7 +258,11 @@ def interval_table(
     lacking = frame.notna() & ends[0].isna()
     if (lacking if mask is None else lacking & (mask.fillna(0.0) == 0)).to_numpy().any():
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
-    notes = [*_query_notes(values, names), "In brackets: 95 % bootstrap interval of the mean over resampled queries."]
+    level = f"{100 * intervals.attrs.get('level', 0.95):g} %"
+    notes = [
+        *_query_notes(values, names),
+        f"In brackets: {level} bootstrap interval of the mean over resampled queries.",
+    ]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
     shown.add_intervals(*ends)
@@ -306,11 +314,14 @@ def _judged_names(known: Sequence[str], prime: str) -> list[str]:
 def _caption(measures: Sequence[str], values: pd.DataFrame, percent: bool) -> str:
     unit = "in percent" if percent else "from 0 to 1"
     where = str(values.collection.iloc[0]) if values.collection.nunique() == 1 else "each collection"
-    qualities = "" if all(map(_is_share, measures)) else "; higher is better"
-    shares = dict.fromkeys("Judged@k" if name.startswith("Judged") else "RBP's residual" for name in measures
-                           if _is_share(name))  # fmt: skip
+    ranks, others = ([name for name in measures if is_rank(name) == wanted] for wanted in (True, False))
+    qualities = "" if all(map(is_judged_share, others)) else "; higher is better"
+    shares = dict.fromkeys("Judged@k" if name.startswith("Judged") else "RBP's residual" for name in others
+                           if is_judged_share(name))  # fmt: skip
     but = f", except of {' and '.join(shares)}, which is no quality" if qualities and shares else ""
-    return f"{', '.join(measures)} {unit}, mean over the queries of {where}{qualities}{but}."
+    lower = "; a lower Rank is better" if ranks else ""
+    named = [*([f"{', '.join(others)} {unit}"] if others else []), *(f"{name} from 1" for name in ranks)]
+    return f"{', '.join(named)}, mean over the queries of {where}{qualities}{but}{lower}."
 
 
 def mark_table_origins(shown: Table, others: Mapping[str, str]) -> Table:
@@ -455,13 +466,14 @@ def add_significance_marks(shown: Table, comparison: pd.DataFrame) -> None:
         )
     signs = pd.DataFrame("", index=shown.frame.index, columns=shown.frame.columns)
     columns = {column_name(name): name for name in reversed(list(signs.columns))}
-    comparison = comparison[[not _is_share(str(name)) for name in comparison.measure]]
+    comparison = comparison[[not is_judged_share(str(name)) for name in comparison.measure]]
     if comparison.empty:
         return
     for row in comparison[comparison.significant.astype(bool)].to_dict("records"):
         column = columns.get(str(row["collection"]), columns.get(str(row["measure"])))
         if row["system_a"] in signs.index and column is not None:
-            signs.loc[row["system_a"], [column]] = "†" if row["difference"] > 0 else "‡"
+            is_better = (row["difference"] > 0) != is_rank(str(row["measure"]))
+            signs.loc[row["system_a"], [column]] = "†" if is_better else "‡"
     shown.signs = shown.signs + signs if shown.signs.size else signs
     done, measures = comparison.attrs, ", ".join(dict.fromkeys(comparison.measure.astype(str)))
     column, corrected = decisive_p(comparison)

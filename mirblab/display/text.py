@@ -195,7 +195,7 @@ def split_pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _start(text: str, prose: str, last: int) -> int:
-    """Return where the prose *own* begins after the formula that ends at *last*, behind its closing delimiter."""
+    """Return where *prose* begins after the formula that ends at *last*, behind its closing delimiter."""
     at = text.index(prose, last)
     while not _CLOSER.fullmatch(text, last, at) and (following := text.find(prose, at + 1)) >= 0:
         at = following

@@ -14,6 +14,7 @@ from xml.parsers import expat
 from mirblab.core.atomic_files import write_text
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.core.wording import counted
 from mirblab.display.escape import format_value
 from mirblab.display.text import CONTROL, template
 from mirblab.sources.arqmath import release as texts
@@ -99,11 +100,10 @@ def thread_page(thread: Thread, render: Render | None = None, shown: Iterable[st
     Equal threads give equal bytes.
     """
     title = sanitize_line(thread.question.title, render) or f"Question {escape(thread.question.id)}"
-    n_answers = len(thread.answers)
     parts = [
         f"<main>\n<h1>{title}</h1>",
         _post(thread.question, "question", render, extra=_tags(thread)),
-        f"<h2>{n_answers} answer{'' if n_answers == 1 else 's'}</h2>",
+        f"<h2>{counted(len(thread.answers), 'answer')}</h2>",
         *(_post(post, "answer", render, is_accepted=post.id == thread.accepted) for post in thread.answers),
         _links(thread.links, set(shown), render),
         "</main>",
@@ -174,9 +174,8 @@ def thread_index(threads: Sequence[Thread], render: Render | None = None, source
     head = "".join(f'<th scope="col">{name}</th>' for name in ("Question", "Answers", "Score", "Tags"))
     where = f'<p class="meta">from {escape(source)}</p>' if source else ""
     body = (
-        f"<main>\n<h1>{len(threads):,} question threads</h1>{where}\n<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
-        + "\n".join(rows)
-        + "\n</tbody></table>\n</main>"
+        f"<main>\n<h1>{counted(len(threads), 'question thread')}</h1>{where}\n"
+        f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody></table>\n</main>"
     )
     return _document("Question threads", body)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.wording import counted
 from mirblab.evaluation.significance import percentiles, resampled_means, value_matrices, value_matrix
 
 _EQUAL = 1e-9  # values that differ by less are the same but for rounding
@@ -55,7 +56,7 @@ def compare_conclusions(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFra
     both = parts[0].merge(parts[1], on=_PAIR, suffixes=("_first", "_second"), validate="one_to_one")
     if not len(both) == len(first) == len(second):
         raise MirblabError(
-            f"the tables have {len(first)} and {len(second)} pairs of systems, and {len(both)} in common; "
+            f"the tables have {len(first)} and {counted(len(second), 'pair')} of systems, and {len(both)} in common; "
             "compare the same systems, in one order, on the same collections"
         )
     in_first, in_second = (both[f"significant_{which}"].astype(bool) for which in ("first", "second"))
@@ -94,7 +95,7 @@ def order_agreement(
         systems, queries = list(matrices[0].columns), matrices[0].index.intersection(matrix.index)
         check_known(f"system with values on {name}", systems, matrix.columns)
         if len(systems) < 2 or len(queries) < 2:
-            found = f"{len(systems)} systems and {len(queries)} common queries"
+            found = f"{counted(len(systems), 'system')} and {counted(len(queries), 'common query')}"
             raise MirblabError(f"the orders on {collections[0]} and {name} need two of each at least, found {found}")
         sides = [part.loc[queries, systems].to_numpy() for part in (matrices[0], matrix)]
         drawn = [resampled_means(side, n_resamples, seed) for side in sides]  # of the same queries

@@ -20,6 +20,7 @@ import pandas as pd
 
 from mirblab.core import atomic_files, ids, paths, registry, stored_files, text_files
 from mirblab.core.errors import MirblabError, MissingFileError, check_known, unknown
+from mirblab.core.wording import counted
 from mirblab.data.beir import find_texts, read_rows
 from mirblab.data.collection import Collection
 from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
@@ -253,7 +254,8 @@ def _describe_run(source: Path, system: str, collection: str, candidates_only: b
     notes += _fit_notes(len(kept), counts, target, candidates_only)
     missing = len(target.query_ids) - kept.query_id.nunique()
     if missing:
-        notes.append(f"{missing:,} of {len(target.query_ids):,} queries are not in the run and score 0")
+        of_all = counted(len(target.query_ids), "query")
+        notes.append(f"{missing:,} of {of_all} {'is' if missing == 1 else 'are'} not in the run and score 0")
     record = _new_record("run", source, [system], [target.name], [])
     n_rows, n_unknown = counts["n_rows"], counts["unknown_documents"]
     return replace(record, candidates_only=candidates_only, n_rows=n_rows, n_unknown=n_unknown), notes
@@ -330,14 +332,16 @@ def _no_fit(source: Path, run: pd.DataFrame, target: Collection, counts: dict[st
 
 def _fit_notes(n_kept: int, counts: dict[str, int], target: Collection, candidates_only: bool) -> list[str]:
     unknown_rows, barred, foreign_docs = counts["unknown"], counts["not_candidates"], counts["unknown_documents"]
-    notes = [f"{n_kept:,} of {counts['n_rows']:,} rows fit {target.name}"]
+    notes = [f"{n_kept:,} of {counted(counts['n_rows'], 'row')} fit {target.name}"]
     if unknown_rows:
-        notes.append(f"{unknown_rows:,} rows have a query or a document that {target.name} lacks; they are left out")
+        have, they = counted(unknown_rows, "row has", "rows have"), "it is" if unknown_rows == 1 else "they are"
+        notes.append(f"{have} a query or a document that {target.name} lacks; {they} left out")
     if foreign_docs:
         notes.append(remainder_note(counts["n_rows"], foreign_docs, target.name))
     if barred:
-        done = "they are cut" if candidates_only else "they are kept; --candidates-only cuts them"
-        notes.append(f"{barred:,} rows have a document that its query may not return; {done}")
+        they, them = ("it is", "it") if barred == 1 else ("they are", "them")
+        done = f"{they} cut" if candidates_only else f"{they} kept; --candidates-only cuts {them}"
+        notes.append(f"{counted(barred, 'row has', 'rows have')} a document that its query may not return; {done}")
     return notes
 
 
@@ -363,7 +367,9 @@ def _describe_values(
             raise MirblabError(f"{source}: {unknown('collection', name, known)}")
     for name in systems:
         _check_system_name(name, source)
-    notes = [f"{len(values.rows):,} values of {len(systems)} systems on {len(collections)} collections"]
+    counts = [counted(len(part), what) for part, what in ((values.rows, "value"), (systems, "system"),
+                                                          (collections, "collection"))]  # fmt: skip
+    notes = ["{} of {} on {}".format(*counts)]
     notes += [f"left out: {count:,} {what}" for what, count in values.left_out.items()]
     notes += _query_notes(values, collections)
     return _new_record("values", source.resolve(), systems, collections, measures), notes, values
@@ -381,8 +387,9 @@ def _query_notes(values: ImportedValues, collections: Sequence[str]) -> list[str
             raise MirblabError(f"{len(given - known):,} of {len(given):,} query ids, such as '{example}', are not in "
                                f"{name}; were they measured on another collection or split?")  # fmt: skip
         if given != known:
-            notes.append(f"{name}: {len(given - known):,} query ids are unknown, {len(known - given):,} queries have "
-                         "no value; significance tests need one for each")  # fmt: skip
+            unknown_ids = counted(len(given - known), "query id is", "query ids are")
+            without = counted(len(known - given), "query has", "queries have")
+            notes.append(f"{name}: {unknown_ids} unknown, {without} no value; significance tests need one for each")
     return notes
 
 

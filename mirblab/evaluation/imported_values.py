@@ -13,6 +13,7 @@ from typing import Any
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError, suggest
+from mirblab.core.wording import counted
 from mirblab.evaluation import measures
 
 ValueKey = tuple[str, str, str, str]  # system, collection, measure, query_id ("": a mean over queries)
@@ -57,7 +58,7 @@ class ImportedValues:
             raise MirblabError(f"{where}: {shown} is already given in {self.rows[key][1]}; keep one of them")
         if not math.isfinite(value):
             raise MirblabError(f"{where}: {shown} is {value}; expected a number")
-        if not 0 <= value <= 1 and not measure.startswith("Rank"):
+        if not 0 <= value <= 1 and not measures.is_rank(measure):
             raise MirblabError(f"{where}: {shown} is {value:g}, not from 0 to 1; give --percent if it is in percent")
         self.rows[key] = (value, where)
 
@@ -105,8 +106,7 @@ def _value_row(cells: Mapping[str, str], where: str, percent: bool) -> tuple[Val
         measure = str(measures.parse_measure(cells["measure"]))
     except MirblabError as error:
         raise MirblabError(f"{where}: {error}") from None
-    is_rank = measure.startswith("Rank")
-    value = _read_number(cells["value"], f"{where}, column 'value'", percent and not is_rank)
+    value = _read_number(cells["value"], f"{where}, column 'value'", percent and not measures.is_rank(measure))
     return (cells["system"], cells["collection"], measure, cells.get("query_id", "")), value
 
 
@@ -136,8 +136,8 @@ def read_mteb_values(path: Path, system: str = "", collection: str = "", percent
     for file in files:
         _add_mteb_file(values, file, system, "", percent)
     if not values.rows:
-        raise MirblabError(f"{path} has no result of a task of MIRB in {len(files):,} JSON files; its tasks are "
-                           f"{', '.join(MIRB_TASKS)}")  # fmt: skip
+        within = counted(len(files), "JSON file")
+        raise MirblabError(f"{path} has no result of a task of MIRB in {within}; its tasks are {', '.join(MIRB_TASKS)}")
     return values
 
 
@@ -180,7 +180,9 @@ def _test_scores(path: Path, data: dict[str, Any]) -> dict[str, Any]:
         raise MirblabError(f"{path}: no key '{SPLIT}' under 'scores', nor at the top; found {shown or 'nothing'}")
     parts = splits[SPLIT] if isinstance(splits[SPLIT], list) else [splits[SPLIT]]
     if len(parts) != 1 or not isinstance(parts[0], dict):
-        raise MirblabError(f"{path}: scores['{SPLIT}'] holds {len(parts)} subsets; expected one, a JSON object")
+        raise MirblabError(
+            f"{path}: scores['{SPLIT}'] holds {counted(len(parts), 'subset')}; expected one, a JSON object"
+        )
     return dict(parts[0])
 
 

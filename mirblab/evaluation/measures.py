@@ -16,6 +16,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import find_positions
+from mirblab.core.wording import counted
 from mirblab.data.ranking import query_bounds
 from mirblab.data.runs import categorical, order_run, query_blocks, rename_pyterrier
 
@@ -23,6 +24,8 @@ _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in t
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
 _EPSILON = 1e-5  # by which trec_eval smooths infAP
 _FROM, _MEAN = " from ", "mean of "
+_NEVER_ZERO = ("Rank", "RBPresidual")  # measures that are not 0 for a query that is not in the run
+_ANY_RELEVANCE = (*_NEVER_ZERO, "Judged")  # those that need not be 0 where nothing is relevant
 _PLAIN_FORMS = {"GroupR": "R", "GroupSuccess": "Success"}  # of measures of groups
 _OTHER_NAMES = {
     "map": "AP", "mrr": "RR", "recip_rank": "RR", "mr": "Rank", "recall": "R", "precision": "P", "hit": "Success",
@@ -87,7 +90,7 @@ class OwnMeasure(Measure):
         if len(bad):
             raise MirblabError(
                 f"the measure '{self.name}' is {numbers[bad[0]]} for query '{judgements.query_ids[bad[0]]}' "
-                f"({len(bad):,} of {n_queries:,} queries have no finite value); return 0 where it is not defined"
+                f"(not finite for {len(bad):,} of {counted(n_queries, 'query')}); return 0 where it is not defined"
             )
         return numbers
 
@@ -124,7 +127,7 @@ def evaluate(
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
     zero = _note_zero_queries(values, judged, parsed, run)
-    notes = ["; ".join(filter(None, [_measure_note(measure, run), *zero])) for measure in parsed]
+    notes = ["; ".join(filter(None, [_measure_note(measure, run), *zero[str(measure)]])) for measure in parsed]
     if any(notes):
         values["note"] = np.repeat(notes, len(judged.returned))
     return values
@@ -235,6 +238,16 @@ def parse_measure(measure: AnyMeasure) -> Measure:
         plain = replace(parsed, prime=False)
         raise MirblabError(f"'{text}' is no measure: '{name}' has no prime form; write '{plain}'")
     return parsed
+
+
+def is_rank(measure: str) -> bool:
+    """Return whether a measure is a rank: from 1, and lower is better."""
+    return measure == "Rank"
+
+
+def is_judged_share(measure: str) -> bool:
+    """Return whether a measure tells how much is judged, which is no quality: neither high nor low is better."""
+    return measure.startswith(("Judged", "RBPresidual"))
 
 
 def ndcg(judged: JudgedRanks, k: int | None) -> np.ndarray:
@@ -610,31 +623,47 @@ def _value_table(judged: JudgedRanks, measures: list[Measure], system: str, coll
 
 def _note_zero_queries(
     values: pd.DataFrame, judged: JudgedRanks, measures: list[Measure], run: pd.DataFrame
-) -> list[str]:
-    """Return what is said of the queries that score 0 by their run or judgements; warn of it, and put it into attrs."""
+) -> dict[str, list[str]]:
+    """Return for each measure what is said of its queries that score 0; warn of these, and put them into attrs.
+
+    A query scores 0 that the run lacks, or that has no relevant document: for a measure that is not binary, none of
+    relevance 1. Judged@k is 0 for the first only, and Rank and RBPresidual for neither.
+    """
     ids, judgements = judged.judgements.query_ids, judged.judgements
-    level = judged.relevant_from if any(measure.is_binary for measure in measures) else 1
+    levels = {str(measure): judged.relevant_from if measure.is_binary else 1 for measure in measures}
     missing = ids[judged.returned == 0].tolist()
-    bare = ids[judgements.count(judgements.relevance >= level) == 0].tolist()
+    bare = {
+        level: ids[judgements.count(judgements.relevance >= level) == 0].tolist()
+        for level in sorted({*levels.values()})
+    }
+    strictest = max(bare)
     values.attrs = {
         "not_in_run": missing,
-        "without_relevant": bare,
+        "without_relevant": bare[strictest],
         "not_judged": judged.n_not_judged,
         "relevant_from": judged.relevant_from,
     }
-    bare_as, texts = f"no document of relevance {level} or more", []
+    absent = _zero_text(missing, len(ids), "is not in the run", "are not in the run")
+    none = {level: f"no document of relevance {level} or more" for level in bare}
+    texts = {level: _zero_text(bare[level], len(ids), f"has {of}", f"have {of}") for level, of in none.items()}
     system = run.attrs.get("system")
     whose_run = f"{system}: " if system else ""
-    for whose, names, one, several in ((whose_run, missing, "is not in the run", "are not in the run"),
-                                       ("", bare, f"has {bare_as}", f"have {bare_as}")):  # fmt: skip
-        if names:
-            shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
-            what = f"queries {several} and score" if len(names) > 1 else f"queries {one} and scores"
-            texts.append(f"{len(names):,} of {len(ids):,} {what} 0: {shown}")
-            warnings.warn(whose + texts[-1], QueryWarning, stacklevel=3)
+    for text in filter(None, (absent and whose_run + absent, texts[strictest])):
+        warnings.warn(text, QueryWarning, stacklevel=3)
     if not len(ids):
         warnings.warn("no query is judged, so that there is no value", QueryWarning, stacklevel=3)
-    return texts
+    return {
+        name: [absent * (measure.name not in _NEVER_ZERO), texts[levels[name]] * (measure.name not in _ANY_RELEVANCE)]
+        for name, measure in zip(levels, measures, strict=True)
+    }
+
+
+def _zero_text(names: list[str], n_queries: int, one: str, several: str) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(f"'{name}'" for name in names[:3]) + (", …" if len(names) > 3 else "")
+    what = f"{several} and score" if len(names) > 1 else f"{one} and scores"
+    return f"{len(names):,} of {counted(n_queries, 'query')} {what} 0: {shown}"
 
 
 def _parse_graded(name: str) -> tuple[str, int | None]:
@@ -771,7 +800,8 @@ def _whole_numbers(relevance: pd.Series) -> np.ndarray:
         raise MirblabError(f"relevance must be whole numbers; found {relevance.dtype}: {error}") from error
     bad = np.flatnonzero(~(np.abs(numbers) < 2**31) | (numbers != np.round(numbers)))
     if len(bad):
-        raise MirblabError(f"relevance must be whole numbers; found {numbers[bad[0]]} ({len(bad):,} such judgements)")
+        such = counted(len(bad), "such judgement")
+        raise MirblabError(f"relevance must be whole numbers; found {numbers[bad[0]]} ({such})")
     return numbers.astype(np.int64)
 
 
@@ -779,4 +809,5 @@ def _refuse_repeats(keys: np.ndarray, query_ids: pd.Index, doc_ids: pd.Index) ->
     same = np.flatnonzero(keys[1:] == keys[:-1])
     if len(same):
         pair = f"query '{query_ids[same[0]]}', document '{doc_ids[same[0]]}'"
-        raise MirblabError(f"the qrels judge {len(same):,} pairs again, the first {pair}; keep one judgement of each")
+        pairs = counted(len(same), "pair")
+        raise MirblabError(f"the qrels judge {pairs} again, the first {pair}; keep one judgement of each")

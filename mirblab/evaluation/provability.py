@@ -9,6 +9,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, from_rows
 from mirblab.data.runs import order_run
 from mirblab.formula.metamath.database import Logic
@@ -133,7 +134,8 @@ class Provability:
         first = ordered[ordered["rank"] <= k]
         unknown = sorted(set(first.query_id.astype("str")) - set(self.goals))
         if unknown:
-            raise MirblabError(f"the run has {len(unknown):,} queries that are no goals here, such as '{unknown[0]}'")
+            wrong = counted(len(unknown), "query that is no goal", "queries that are no goals")
+            raise MirblabError(f"the run has {wrong} here, such as '{unknown[0]}'")
         groups = first.astype({"query_id": "str", "doc_id": "str"}).groupby("query_id", sort=False)
         return {str(name): group.doc_id.tolist() for name, group in groups}
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive, unknown
+from mirblab.core.wording import counted
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
@@ -44,10 +45,10 @@ def compare(
 
     Columns: collection, measure, system_a, system_b, difference (a minus b), p, p_holm, low, high (bootstrap, level 1 -
     *alpha*, not corrected), n_queries, significant (p_holm <= alpha), family. With a *baseline* all systems are
-    compared with it (it is system_b), else all pairs. *test* is "permutation" or "t"; *family* is "collection" (one
-    correction per collection) or "all" (one for the table). *correction* is "holm", "bh" (`benjamini_hochberg`, with
-    the column p_bh for p_holm), "bonferroni" (p_bonferroni) or "none", also None (p itself decides). `attrs` hold these
-    settings.
+    compared with it (it is system_b; without others the table is empty), else all pairs. *test* is "permutation" or
+    "t"; *family* is "collection" (one correction per collection) or "all" (one for the table). *correction* is "holm",
+    "bh" (`benjamini_hochberg`, with the column p_bh for p_holm), "bonferroni" (p_bonferroni) or "none", also None (p
+    itself decides). `attrs` hold these settings. MirblabError without a baseline where there is no pair.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -62,6 +63,11 @@ def compare(
         tested = t_test(values, measure, baseline=baseline)
     else:
         raise unknown("test", test, ["permutation", "t"])
+    if tested.empty and baseline is None:
+        systems = ", ".join(map(str, values_per_query(values[values.measure == measure]).system.unique())) or "none"
+        raise MirblabError(
+            f"a comparison needs values per query of two or more systems; {measure} has those of {systems}"
+        )
     spans = difference_intervals(
         values, measure, baseline=baseline, level=1 - alpha, n_resamples=n_resamples, seed=seed
     )
@@ -71,8 +77,7 @@ def compare(
         adjust = {"p_holm": holm, "p_bh": benjamini_hochberg, "p_bonferroni": bonferroni}[decisive]
         table[decisive] = table.p.groupby(groups, sort=False).transform(adjust)
     table["significant"] = table[decisive] <= alpha
-    sizes = groups.map(groups.value_counts())
-    table["family"] = groups + " (" + sizes.astype(str) + " comparison" + np.where(sizes == 1, "", "s") + ")"
+    table["family"] = groups + " (" + groups.map(groups.value_counts()).map(lambda n: counted(n, "comparison")) + ")"
     columns = ["collection", "measure", "system_a", "system_b", "difference", *dict.fromkeys(["p", decisive])]
     table = table[[*columns, "low", "high", "n_queries", "significant", "family"]]
     table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}
@@ -143,7 +148,7 @@ def bootstrap_intervals(
     """Return each system's mean with its percentile bootstrap interval: queries are drawn with replacement.
 
     Columns: collection, measure, system, mean, low, high, n_queries. All systems share the drawn queries. *measure*
-    None: all measures of the table. Efron, Annals of Statistics 1979.
+    None: all measures of the table. `attrs` hold the level. Efron, Annals of Statistics 1979.
 
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 1.0)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -160,7 +165,9 @@ def bootstrap_intervals(
             tables.append(pd.DataFrame(row | {"low": low, "high": high, "n_queries": len(matrix)}))
     if not tables:
         raise MirblabError("the table is empty of values per query, so there is nothing to resample")
-    return pd.concat(tables, ignore_index=True)
+    intervals = pd.concat(tables, ignore_index=True)
+    intervals.attrs["level"] = level
+    return intervals
 
 
 def difference_intervals(
@@ -439,13 +446,15 @@ def spearman_interval(
     Rows are drawn, or whole *groups* of one size where rows are not independent. Resamples in which a column does not
     vary are left out; NaN where it never varies. Efron, Annals of Statistics 1979.
     """
+    check_positive(n_resamples=n_resamples)
+    ends = _interval_ends(level)
     members = _group_rows(len(pair), groups)
     if not len(pair) or not np.ptp(pair, axis=0).all():
         return (np.nan, np.nan, np.nan)
     drawn = _generator(seed).integers(0, len(members), (n_resamples, len(members)))
     rows = np.vstack([np.arange(len(pair)), members[drawn].reshape(n_resamples, -1)])
     rho = _correlations(np.stack([pair[:, side][rows] for side in (0, 1)]))
-    low, high = np.nanquantile(rho[1:], [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.nanquantile(rho[1:], ends)
     return float(rho[0]), float(low), float(high)
 
 
@@ -559,10 +568,14 @@ def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndar
 
 def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the central interval that holds *level* (0 to 1) of each column."""
+    low, high = np.quantile(means, _interval_ends(level), axis=0)
+    return low, high
+
+
+def _interval_ends(level: float) -> list[float]:
     if not 0 < level < 1:
         raise MirblabError(f"level must lie between 0 and 1, found {level}; 0.95 is usual")
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high
+    return [(1 - level) / 2, (1 + level) / 2]
 
 
 def _paired(
@@ -614,13 +627,12 @@ def _check_finite(matrix: pd.DataFrame, measure: str) -> None:
         row, column = np.argwhere(bad)[0]
         raise MirblabError(
             f"{matrix.columns[column]} has no finite value of {measure} for query {matrix.index[row]} "
-            f"({bad.sum()} such cells); every system needs every query, 0 where it returned nothing"
+            f"({counted(bad.sum(), 'such cell')}); every system needs every query, 0 where it returned nothing"
         )
 
 
 def _generator(seed: int) -> np.random.Generator:
-    if seed < 0:
-        raise MirblabError(f"a seed is a whole number from 0, found {seed}")
+    check_not_negative(seed=seed)
     return np.random.default_rng(seed)
 
 
@@ -715,8 +727,9 @@ def _sentence(rows: pd.DataFrame) -> str:
 def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
     names = list(dict.fromkeys([*pairs.system_a, *pairs.system_b]))
     if len(pairs) != len(names) * (len(names) - 1) // 2:
-        raise MirblabError(f"{collection}: {len(names)} systems have {len(names) * (len(names) - 1) // 2} pairs, found "
-                           f"{len(pairs)}; compare without a baseline")  # fmt: skip
+        wanted = counted(len(names) * (len(names) - 1) // 2, "pair")
+        raise MirblabError(f"{collection}: {len(names)} systems have {wanted}, found {len(pairs)}; compare without a "
+                           "baseline")  # fmt: skip
     # Sums of differences order the systems by their means.
     gains = pairs.groupby("system_a").difference.sum().reindex(names, fill_value=0.0)
     gains -= pairs.groupby("system_b").difference.sum().reindex(names, fill_value=0.0)

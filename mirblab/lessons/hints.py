@@ -38,7 +38,7 @@ def check_function(
 
 
 def find_slip(result: Any, slips: Mapping[str, Any]) -> str:
-    """Return the hint of the first slip that gives *found*, "" for none."""
+    """Return the hint of the first slip that gives *result*, "" for none."""
     return next((hint for hint, value in slips.items() if nearly_equal(result, value)), "")
 
 

@@ -351,10 +351,10 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
 def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     """What makes values wrong comes first; HTML and console show every finding, and markup stays text."""
     found = collection_report.report(odd, encoders=())
-    order = ["may return themselves", "contain a name of their answer", "are 4 queries in the split 'test': with",
-             "not judged", "a reference that may name",
-             "documents repeat an earlier one", "documents (16.7%) contain a reference", "nearly repeat a relevant",
-             "have no relevant document", "nearly repeat another query"]  # fmt: skip
+    order = ["1 query (25.0%) is a document and may return itself", "a name of the answer",
+             "are 4 queries in the split 'test': with", "not judged", "a reference that may name",
+             "documents repeat an earlier one", "1 document (16.7%) contains a reference", "a relevant document",
+             "1 query has no relevant document", "1 query (25.0%) nearly repeats another query"]  # fmt: skip
     assert len(found.findings) == len(order)
     assert all(words in text for words, text in zip(order, found.findings, strict=True)), found.findings
     html, out = found._repr_html_(), io.StringIO()

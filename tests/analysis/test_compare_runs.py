@@ -243,7 +243,7 @@ def test_the_scatter_counts_and_grows():
     """Queries with the same values are one dot; nothing is drawn for an empty table."""
     table = pd.DataFrame({"a": [0.0, 0.0, 0.0, 1.0], "b": [1.0, 1.0, 1.0, 0.5]})
     ax = queries.value_scatter(table, measure="RR")
-    assert ax.get_title("left") == "b: better on 3, equal on 0, worse on 1 queries"
+    assert ax.get_title("left") == "b: better on 3, equal on 0, worse on 1 query"
     sizes = [float(one.get_sizes().max()) for one in ax.collections]
     assert sum(len(one.get_offsets()) for one in ax.collections) == 2 and sizes[0] > sizes[1]
     assert ax.get_xlabel().startswith("a\nRR, 0 to 1") and ax.get_ylabel().startswith("b\nRR, 0 to 1")
@@ -262,3 +262,15 @@ def test_shifts_put_deep_ranks_below_the_line():
         "judged, not relevant",
         "not judged",
     ]
+
+
+def test_numbers_below_1_are_refused() -> None:
+    """An overlap of no document has no share, and minus one query is not all but one."""
+    run = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
+    with pytest.raises(MirblabError, match="k must be at least 1, found 0"):
+        compare_runs.run_similarity(run, run, k=0)
+    values = pd.DataFrame(
+        {"system": ["a", "b"], "collection": "c", "measure": "RR", "query_id": "q", "value": [0.1, 0.2]}
+    )
+    with pytest.raises(MirblabError, match="n_queries must be at least 1, found -1"):
+        compare_runs.extreme_queries(values, "RR", "a", "b", n_queries=-1)

@@ -72,3 +72,14 @@ def test_pairs_are_equivalent_where_the_card_says_so_only(name: str, kind: str):
     """A theorem and the lemma that its proof uses do not say the same."""
     points = equivalence_statements(catalogue.load(name), n_pairs=3, n_distractors=2)
     assert set(points.kind) <= {kind, "distractor"} and kind in set(points.kind)
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"n_pairs": -1}, "n_pairs must be at least 1, found -1"),
+    ({"n_distractors": -1}, "n_distractors must be at least 0, found -1"),
+    ({"seed": -1}, "seed must be at least 0, found -1"),
+])  # fmt: skip
+def test_numbers_below_the_least_are_refused(settings: dict[str, int], message: str):
+    """And do not take all but the last pair or distractor."""
+    with pytest.raises(MirblabError, match=message):
+        equivalence_statements(catalogue.load("mini-pairs"), **settings)

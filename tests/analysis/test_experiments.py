@@ -202,3 +202,13 @@ def test_runs_are_exported_to_pyterrier_and_ir_measures(tmp_path):
         assert again.value.mean() == pytest.approx(expected[name], abs=1e-15)
     with pytest.raises(MirblabError, match="no collection 'mini-qb'"):
         result.to_pyterrier("mini-qb")
+
+
+def test_an_experiment_with_one_system_compares_nothing() -> None:
+    """Its table has no marks, and its comparisons are empty, with a baseline or without."""
+    result = experiment("bm25", "mini-qa", ["RR", "Rank"])
+    assert result.compare().empty and result.compare(baseline="").empty
+    shown = result.table()
+    ranks = result.values[result.values.measure == "Rank"].value
+    assert shown.signs.empty and shown.frame.Rank.tolist() == [pytest.approx(ranks.mean())]
+    assert shown.extra["low"].Rank.item() < ranks.mean() < shown.extra["high"].Rank.item()

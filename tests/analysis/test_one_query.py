@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -244,3 +245,13 @@ def test_ranks_are_drawn_from_the_top_with_the_missing_at_the_bottom(one: one_qu
     assert ax.get_yticklabels()[-1].get_text() == "not returned" and ax.get_ylim()[0] > ax.get_ylim()[1]
     assert ax.lines[1].get_ydata()[1] == ax.get_yticks()[-1]
     assert "Nothing to show" in queries.ranks(one_query.judged_ranks(one).head(0)).texts[0].get_text()
+
+
+def test_a_value_as_it_is_is_that_of_the_whole_collection(tiny: Collection) -> None:
+    """ERR depends on the highest grade of the collection, and Rank on its size, whatever the query's own grades are."""
+    whole = replace(tiny, card=replace(tiny.card, relevance_levels=[0, 1, 2, 3]))
+    run = a_run("s", [("q1", "d2", 2.0), ("q1", "d1", 1.0), ("q2", "d3", 1.0)])
+    measures = ["ERR@10", "Rank"]
+    found = query_bounds(one_query.describe_query(whole, "q1", [run]), measures, k=2)
+    values = evaluate(run, whole, measures)
+    assert found.value.tolist() == values[values.query_id == "q1"].value.tolist()

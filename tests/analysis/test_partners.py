@@ -106,13 +106,13 @@ def test_a_run_that_may_have_been_cut_is_refused(small: Collection) -> None:
     """Ranks beyond its depth would be wrong unseen; the same run, whole, is taken."""
     with pytest.raises(
         MirblabError,
-        match=r"ranks 3 of the 4 other statements for 'p-1', and too few for 4 of 4.*a run of depth 4 or more",
+        match=r"ranks 3 of 4 other statements for 'p-1', and too few for 4 of 4.*a run of depth 4 or more",
     ):
         lab.analysis.partner_values(whole_run(RANKS, others=3), small)
     with pytest.raises(MirblabError, match="too few for 1 of 4"):
         lab.analysis.partner_values(whole_run(RANKS).iloc[1:], small)
     c = lab.load("mini-pairs")
-    with pytest.raises(MirblabError, match="ranks 20 of the 323 other statements"):
+    with pytest.raises(MirblabError, match="ranks 20 of 323 other statements"):
         lab.analysis.partner_values(lab.system("bm25").search(c, depth=20), c)
 
 
@@ -126,7 +126,7 @@ def test_an_imported_run_must_be_whole_too(tmp_path: Path) -> None:
         runs.write_run(run, tmp_path / f"{name}.trec")
         imported.import_results(tmp_path / f"{name}.trec", collection="mini-pairs", origin="elsewhere")
     assert lab.analysis.partner_values("whole", c, ["Rank"]).value.between(1, 323).all()
-    with pytest.raises(MirblabError, match="of the 323 other statements for"):
+    with pytest.raises(MirblabError, match="of 323 other statements for"):
         lab.analysis.partner_values("cut", c)
 
 
@@ -303,7 +303,7 @@ def test_points_need_ranks_and_shares_of_the_same_collection(small: Collection) 
     assert points["rank"].tolist() == list(RANKS.values()) and points.query_id.tolist() == list(PARTNER)
     with pytest.raises(MirblabError, match="no measure 'Rank'"):
         lab.analysis.overlap_points(values[values.measure == "RR"], shares)
-    with pytest.raises(MirblabError, match="4 of 4 statements have no share"):
+    with pytest.raises(MirblabError, match="4 statements have no share"):
         lab.analysis.overlap_points(values, shares.assign(collection="other"))
 
 

@@ -227,7 +227,7 @@ def test_what_is_missing_or_wrong_is_said(library: Collection, known: ProofGraph
         premise_graph(replace(library, qrels=library.qrels.assign(relevance=0)))
     corpus = [{"_id": name, "text": name, "metadata": {"order": place}} for place, name in enumerate(library.doc_ids)]
     others = from_rows(corpus, [{"_id": "q", "text": "u v"}], [("q", "t00", 1)], {"name": "others"})
-    with pytest.raises(MirblabError, match="1 queries that are no documents, such as 'q'"):
+    with pytest.raises(MirblabError, match="1 query that is no document, such as 'q'"):
         popularity(known, others)
     with pytest.raises(MirblabError, match="other documents than mini-qa"):
         popularity(known, load("mini-qa"))

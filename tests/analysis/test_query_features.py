@@ -115,3 +115,13 @@ def test_a_correlation_is_not_that_of_one_query():
     features = pd.DataFrame({"collection": "c", "query_id": ids, "words": rng.random(205)})
     features = features.assign(formulas=0, formula_share=0, relevant=[0, *[2] * 204], overlap=[0.5] * 200 + [0.1] * 5)
     assert associations(values, features).feature.tolist() == ["words", "overlap"]
+
+
+def test_strata_of_long_texts_have_names_of_whole_words() -> None:
+    """Not 1.23e+03, which two strata would share."""
+    features = pd.DataFrame({"collection": "c", "query_id": list("abcd"), "words": [1231, 1232, 1233, 1234]})
+    values = pd.DataFrame({"system": "s", "collection": "c", "measure": "RR", "query_id": list("abcd"), "value": 0.5})
+    names = assign_strata(values, features, "words", 2).collection.unique().tolist()
+    assert names == ["words 1,231 to 1,232", "words 1,233 to 1,234"]
+    with pytest.raises(MirblabError, match="n must be at least 1, found 0"):
+        assign_strata(values, features, "words", 0)

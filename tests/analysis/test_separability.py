@@ -124,7 +124,7 @@ def test_what_cannot_be_measured_is_refused():
     points = statements()
     with pytest.raises(MirblabError, match="0 fields have statements with a partner"):
         separability_table(points.assign(class_id=points.id), {"m": noise()})
-    with pytest.raises(MirblabError, match="1 fields have statements with a partner"):
+    with pytest.raises(MirblabError, match="1 field has statements with a partner"):
         separability_table(points.assign(field="all"), {"m": noise()})
     with pytest.raises(MirblabError, match="field rare has one statement only"):
         separability_table(points.assign(field=["rare", *points.field[1:]]), {"m": noise()})

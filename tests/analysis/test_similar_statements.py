@@ -85,7 +85,7 @@ def test_copies_are_left_out_unless_asked_for(notes):
     """The pair that differs by a full stop is named only with copies=True, and the table says how many there are."""
     first = similar(notes, by="bm25", n=1)
     assert set(first.frame[["left", "right"]].iloc[0]) != {"s0", "s1"}
-    assert "1 pairs of nearly the same wording" in first.notes[1]
+    assert "1 pair of nearly the same wording is left out" in first.notes[1]
     assert set(similar(notes, by="bm25", n=1, copies=True).frame[["left", "right"]].iloc[0]) == {"s0", "s1"}
 
 

@@ -56,7 +56,7 @@ def test_difficulty_by_values_is_in_thirds_and_says_so(collection):
     single = topic_labels(collection, values=values[values.system.eq("s") | values.query_id.eq("A.1")][:4].assign(
         system="s", query_id=["A.1", "A.1", "A.2", "A.3"]))  # fmt: skip
     assert single.difficulty_from.unique().tolist() == ["derived: AP' of s, in thirds"]
-    with pytest.raises(MirblabError, match="1 queries of tiny have no value, such as 'A.3'"):
+    with pytest.raises(MirblabError, match="tiny: 1 query has no value, such as 'A.3'"):
         topic_labels(collection, values=values[values.query_id != "A.3"])
     with pytest.raises(MirblabError, match="one measure at a time, found AP', RR"):
         topic_labels(collection, values=pd.concat([values, values.assign(measure="RR")]))

@@ -93,3 +93,9 @@ def test_a_share_outside_0_to_1_is_refused():
     """A percentage, for instance."""
     with pytest.raises(MirblabError, match="between 0 and 1, found 50"):
         drop_judgements(judgements(), 50)
+
+
+def test_a_share_is_not_rounded_up_by_an_error_of_floating_point() -> None:
+    """Of ten judgements 0.7 hides seven, though 1 - 0.7 is a little more than 0.3."""
+    qrels = pd.DataFrame({"query_id": "q", "doc_id": [f"d{n}" for n in range(10)], "relevance": 1})
+    assert [len(drop_judgements(qrels, share / 10)) for share in range(10)] == list(range(10, 0, -1))

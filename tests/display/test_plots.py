@@ -102,7 +102,7 @@ def test_axes_carry_measure_range_and_direction(draw: Callable) -> None:
 def test_differences_count_better_equal_and_worse() -> None:
     """minilm against bm25: two better, one equal, one worse; gains stand first."""
     ax = plots.differences(MATRIX, system_a="minilm", system_b="bm25", measure="RR")
-    assert ax.get_title("left") == "minilm: better on 2, equal on 1, worse on 1 queries"
+    assert ax.get_title("left") == "minilm: better on 2, equal on 1, worse on 1 query"
     gains = ax.patches[0].get_data().values
     np.testing.assert_allclose(gains, [0.6, 0.5, 0.0, 0.0])
     with pytest.raises(MirblabError, match="no column 'minlm'"):
@@ -193,6 +193,25 @@ def test_two_systems_of_one_figure_have_different_colours() -> None:
     assert len({to_rgb(patch.get_facecolor()) for patch in ax.patches}) == 2
 
 
+def test_eight_systems_have_eight_colours_and_twenty_differ_in_colour_or_marker() -> None:
+    """Those of notebook 20, two of which were black; seven keep their colours."""
+    names = ["bm25", "ngram", "minilm", "structure", "approach0", "structure+minilm", "structure+minilm+bm25"]
+    before, after = figures.figure_styles(names), figures.figure_styles([*names, "structure>maxsim@20"])
+    assert len({colour for colour, _ in after.values()}) == 8
+    assert {name: after[name] for name in names} == before
+    many = [f"own {number}" for number in range(20)]
+    assert len(set(figures.figure_styles(many).values())) == 20
+
+
+def test_axes_of_ranks_and_of_shares_say_what_they_show() -> None:
+    """A lower rank is better, and the residual of RBP is no quality; no mean rank is outside of its axis."""
+    assert figures.value_axis_label("Rank") == "Rank, from 1, lower is better"
+    assert figures.value_axis_label("RBPresidual(p=0.8)") == "RBPresidual(p=0.8), 0 to 1"
+    ranks = INTERVALS[INTERVALS.measure == INTERVALS.measure.iloc[0]].assign(measure="Rank", mean=20, low=9, high=30)
+    ax = np.ravel(plots.means(ranks))[0]
+    assert ax.get_xlim()[1] > 30
+
+
 def test_colours_stand_out_from_white() -> None:
     """No yellow: every colour has a contrast of at least 2 to the ground (WCAG's formula)."""
 
@@ -200,7 +219,8 @@ def test_colours_stand_out_from_white() -> None:
         parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
         return float(np.dot([0.2126, 0.7152, 0.0722], parts))
 
-    assert min(1.05 / (luminance(colour) + 0.05) for colour in (*figures.PALETTE, figures.GREY)) > 2
+    colours = (*figures.PALETTE, *figures._MORE_COLOURS, figures.GREY)
+    assert min(1.05 / (luminance(colour) + 0.05) for colour in colours) > 2
 
 
 @EACH

@@ -641,3 +641,22 @@ def test_a_measure_that_cannot_differ_says_so() -> None:
     assert not any("have the same" in note for note in alone.notes)
     prime = found.assign(measure="RR'", value=1.0)
     assert any("Where few documents" in note for note in result_tables.main_table(prime, "RR'").notes)
+
+
+@pytest.mark.parametrize("by", ["collection", "measure"])
+def test_the_best_rank_is_the_lowest_and_no_percentage(by: str) -> None:
+    """The mean rank of the first relevant document is printed as it is; the lower one is bold, and marked as better."""
+    rows = [(system, "c", "Rank", f"q{n}", first + n) for system, first in (("good", 1), ("bad", 50)) for n in range(9)]
+    found = pd.DataFrame(rows, columns=["system", "collection", "measure", "query_id", "value"])
+    done = significance.compare(found, "Rank", baseline="bad", n_permutations=999, n_resamples=9)
+    shown = result_tables.main_table(found, "Rank" if by == "collection" else ["Rank"], by=by, comparison=done)
+    assert shown.frame.iloc[:, 0].to_dict() == {"good": 5.0, "bad": 54.0}
+    assert shown.marks.iloc[:, 0].to_dict() == {"good": "best", "bad": "second"}
+    assert shown.signs.iloc[:, 0].to_dict() == {"good": "†", "bad": ""}
+    assert shown.caption == "Rank from 1, mean over the queries of c; a lower Rank is better."
+
+
+def test_the_note_of_intervals_has_their_level(values: pd.DataFrame) -> None:
+    """Intervals of 80 % are not called 95 %."""
+    intervals = significance.bootstrap_intervals(values, "RR", level=0.8, n_resamples=9)
+    assert "In brackets: 80 % bootstrap interval" in " ".join(result_tables.interval_table(values, intervals).notes)

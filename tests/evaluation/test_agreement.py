@@ -93,7 +93,7 @@ def test_systems_with_equal_means_have_no_order():
     """Tau is not defined then; less than two systems or common queries are refused."""
     values = pd.concat([rr_values({"a": [0.5, 0.5], "b": [0.5, 0.5]}, name) for name in "cd"])
     assert order_agreement(values, "RR", ["c", "d"], n_resamples=20)[["tau", "low", "high"]].isna().all(axis=None)
-    with pytest.raises(MirblabError, match="found 1 systems and 2 common queries"):
+    with pytest.raises(MirblabError, match="found 1 system and 2 common queries"):
         order_agreement(values[values.system == "a"], "RR", ["c", "d"])
     with pytest.raises(MirblabError, match="no system with values on d 'b'"):
         order_agreement(values[(values.collection == "c") | (values.system == "a")], "RR", ["c", "d"])

@@ -145,7 +145,7 @@ def test_unknown_ids_are_counted_left_out_or_refused(qa: Collection, tmp_path: P
     write_run(qa, path)
     path.write_text(path.read_text("utf-8") + f"{qa.query_ids[0]} Q0 nowhere 9 -9 theirs\n", encoding="utf-8")
     record, notes = imported.import_results(path, collection="mini-qa")
-    assert "1 rows have a query or a document that mini-qa lacks; they are left out" in notes
+    assert "1 row has a query or a document that mini-qa lacks; it is left out" in notes
     assert "nowhere" not in set(imported.read_imported_run("theirs", qa).doc_id.cat.categories)
     with pytest.raises(MirblabError, match=r"all 1,021 rows have a query or a document that mini-lean \(split test\) "
                        r"lacks: its first query is '.*', the collection's '.*'; give the --collection"):  # fmt: skip
@@ -453,7 +453,7 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
         imported.import_results(path, system="y", collection="mini-qa")
     path = write_csv(tmp_path / "b.csv", "query_id,value,measure", *(f"{line},RR" for line in [*lines, "q?,0.1"]))
     notes = imported.import_results(path, system="y", collection="mini-qa")[1]
-    assert "mini-qa: 1 query ids are unknown, 1 queries have no value; significance tests need one for each" in notes
+    assert "mini-qa: 1 query id is unknown, 1 query has no value; significance tests need one for each" in notes
     with pytest.raises(MirblabError, match="nDCG@10 of 'x' on mini-qa was imported already, as 'a'"):
         imported.import_results(
             write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa"

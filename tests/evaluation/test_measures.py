@@ -337,9 +337,22 @@ def test_no_warning_when_nothing_is_missing():
 
 def test_one_binary_measure_is_enough_to_count_queries_by_its_limit():
     run, qrels = run_of({"q": {"a": 1}}), qrels_of({"q": {"a": 1}})
-    with pytest.warns(QueryWarning, match="1 of 1 queries has no document of relevance 2 or more and scores 0: 'q'"):
+    with pytest.warns(QueryWarning, match="1 of 1 query has no document of relevance 2 or more and scores 0: 'q'"):
         values = evaluate(run, qrels, ["nDCG", "RR"], relevant_from=2)
     assert values.value.tolist() == [1, 0] and values.attrs["without_relevant"] == ["q"]
+
+
+def test_a_note_of_queries_that_score_0_stands_only_with_measures_by_which_they_do():
+    """A relevance of 1 gains in nDCG where AP counts from 2; a rank is never 0, nor need the judged share be."""
+    qrels = qrels_of({"p": {"a": 1}, "q": {"a": 2}, "r": {"a": 0}})
+    run = run_of({"p": {"a": 1}, "q": {"a": 1}, "r": {"a": 1}})
+    values = quietly(run, qrels, ["nDCG", "AP", "Judged@1", "Rank"], relevant_from=2)
+    assert values.drop_duplicates("measure").note.tolist() == [
+        "1 of 3 queries has no document of relevance 1 or more and scores 0: 'r'",
+        "2 of 3 queries have no document of relevance 2 or more and score 0: 'p', 'r'",
+        "",
+        "",
+    ]
 
 
 def test_an_empty_run_scores_0_everywhere():
@@ -429,7 +442,7 @@ def test_broken_qrels_are_refused():
     with pytest.raises(MirblabError, match="missing relevance; found query_id, doc_id, score"):
         evaluate(run, run, "RR")
     twice = pd.concat([qrels_of({"q": {"b": 1, "a": 1}}), qrels_of({"q": {"a": 0}})])
-    with pytest.raises(MirblabError, match="judge 1 pairs again, the first query 'q', document 'a'"):
+    with pytest.raises(MirblabError, match="judge 1 pair again, the first query 'q', document 'a'"):
         evaluate(run, twice, "RR")
     with pytest.raises(MirblabError, match=r"whole numbers; found 0\.5"):
         evaluate(run, qrels_of({"q": {"a": 0.5}}), "RR")
@@ -489,7 +502,7 @@ def test_a_function_without_a_value_is_refused():
         return np.float64(len(ranked)) / len(ranked) if len(ranked) else np.nan
 
     run, qrels = run_of({"q1": {"a": 1.0}}), qrels_of({"q1": {"a": 1}, "q2": {"a": 1}})
-    with pytest.raises(MirblabError, match=r"'share_found' is nan for query 'q2' \(1 of 2 queries have no finite"):
+    with pytest.raises(MirblabError, match=r"'share_found' is nan for query 'q2' \(not finite for 1 of 2 queries"):
         quietly(run, qrels, share_found)
 
 

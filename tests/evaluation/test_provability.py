@@ -88,7 +88,7 @@ def test_unknown_measures_and_foreign_runs_are_refused(logic, goals):
         judge.evaluate(run_of({}), ["Provable@10"])
     with pytest.raises(MirblabError, match="no measure was named; name one or more, such as Useful@10"):
         judge.evaluate(run_of({}), [])
-    with pytest.raises(MirblabError, match="1 queries that are no goals here, such as 'other'"):
+    with pytest.raises(MirblabError, match="1 query that is no goal here, such as 'other'"):
         judge.documents(run_of({"other": ["ax-1"]}))
     with pytest.raises(MirblabError, match="there is no goal"):
         goal_collection(logic, [])

@@ -176,7 +176,7 @@ def test_bootstrap_repeats_and_checks_its_arguments() -> None:
     with pytest.raises(MirblabError, match="n_resamples must be at least 1"):
         significance.bootstrap_intervals(values, n_resamples=0)
     for tested in (significance.bootstrap_intervals, significance.compare):
-        with pytest.raises(MirblabError, match="a seed is a whole number from 0, found -1"):
+        with pytest.raises(MirblabError, match="seed must be at least 0, found -1"):
             tested(values, "nDCG@10", seed=-1)
     with pytest.raises(MirblabError, match="n_permutations must be at least 1"):
         significance.permutation_test(values, "nDCG@10", n_permutations=0)
@@ -380,7 +380,10 @@ def test_compare_with_the_t_test_and_with_one_system() -> None:
     by_t = significance.compare(values, "nDCG@10", baseline="s0", test="t", n_resamples=100)
     assert by_t.p.tolist() == significance.t_test(values, "nDCG@10", baseline="s0").p.tolist()
     assert "t" not in by_t
-    assert significance.compare(values[values.system == "s0"], "nDCG@10", n_resamples=10).empty
+    alone = values[values.system == "s0"]
+    assert significance.compare(alone, "nDCG@10", baseline="s0", n_resamples=10).empty
+    with pytest.raises(MirblabError, match="two or more systems; nDCG@10 has those of s0"):
+        significance.compare(alone, "nDCG@10", n_resamples=10)
     with pytest.raises(MirblabError, match="no test 'wilcoxon'; found permutation, t"):
         significance.compare(values, "nDCG@10", test="wilcoxon")
     with pytest.raises(MirblabError, match="no family 'al'"):
@@ -434,3 +437,12 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     assert significance.describe_comparison(one[:0]) == []
     plain = significance.compare(value_table(far), "nDCG@10", baseline="x", correction=None)
     assert significance.describe_comparison(plain)[0].endswith(f"(p = {plain.p[0]:.3f} without correction).")
+
+
+def test_a_rank_correlation_without_resamples_or_with_a_wrong_level_is_refused() -> None:
+    """As the other intervals, in words of its own and not numpy's."""
+    pair = np.random.default_rng(0).random((9, 2))
+    with pytest.raises(MirblabError, match="n_resamples must be at least 1, found 0"):
+        significance.spearman_interval(pair, n_resamples=0)
+    with pytest.raises(MirblabError, match="level must lie between 0 and 1, found 95"):
+        significance.spearman_interval(pair, level=95)

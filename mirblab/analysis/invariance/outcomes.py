@@ -11,6 +11,7 @@ import pandas as pd
 
 from mirblab.analysis.invariance.twins import UNCHANGED, Twins, query_name, twin_name
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import counted
 from mirblab.evaluation.significance import bootstrap_intervals, spearman_interval, values_per_query
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS
 from mirblab.retrieval.systems import DEPTH, System
@@ -61,17 +62,16 @@ def _count_changed(text: str, twin: str) -> int:
 
 
 def _system_outcomes(system: System, twins: Twins, table: pd.DataFrame) -> pd.DataFrame:
-    run = system.search(twins.ranks, depth=DEPTH)
-    run = run.assign(query_id=run.query_id.astype("str"), doc_id=run.doc_id.astype("str"))
-    original = run.query_id.str.rsplit("~", n=1).str[0] == run.doc_id
-    ranks = run[original].set_index("query_id")["rank"].astype(float)
+    run = system.search(twins.ranks, depth=DEPTH).astype({"query_id": "str", "doc_id": "str"})
+    originals = {query_name(name, version): name for name in table.doc_id for version in _VERSIONS}
+    ranks = run[run.query_id.map(originals) == run.doc_id].set_index("query_id")["rank"].astype(float)
     columns = {
         f"rank_{version}": ranks.reindex([query_name(name, version) for name in table.doc_id]).to_numpy()
         for version in _VERSIONS
     }
-    run = system.search(twins.duels, depth=DEPTH)
-    run = run.assign(query_id=run.query_id.astype("str"), doc_id=run.doc_id.astype("str"))
-    run = run[run.doc_id.str.rsplit("~", n=1).str[0] == run.query_id]  # bm25-mirb returns what is no candidate, too
+    run = system.search(twins.duels, depth=DEPTH).astype({"query_id": "str", "doc_id": "str"})
+    originals = {twin_name(name, version): name for name in table.doc_id for version in ("kept", "changed")}
+    run = run[run.doc_id.map(originals) == run.query_id]  # bm25-mirb returns what is no candidate, too
     scores = run.set_index("doc_id").score.astype(float)
     kept, changed = (
         scores.reindex([twin_name(name, version) for name in table.doc_id]).fillna(-np.inf).to_numpy()
@@ -159,7 +159,8 @@ def correlate_with_values(outcomes: pd.DataFrame, values: pd.DataFrame, measure:
         shared = [one for one in duels.index if one in means.index]
         if len(shared) < 3:
             raise MirblabError(
-                f"{len(shared)} systems have both duels and values of {measure} on {name}; a correlation needs three"
+                f"{counted(len(shared), 'system has', 'systems have')} both duels and values of {measure} on {name}; a "
+                "correlation needs three"
             )
         pair = np.column_stack([duels[shared], means[shared]])
         rows.append((str(name), len(shared), *spearman_interval(pair, seed=seed)))

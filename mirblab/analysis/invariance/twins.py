@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_known, check_positive
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive
 from mirblab.data.collection import Collection, check_fits, from_rows
 from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.rewriting.rules import CHANGES, KEEPS, RULES, rewrite_text
@@ -53,6 +53,7 @@ def rewrite_documents(
     (3, 9, 6)
     """
     check_positive(n_documents=n_documents, longest=longest)
+    check_not_negative(seed=seed)
     names = list(RULES if rules is None else rules)
     if not names:
         raise MirblabError("no rule was named; leave `rules` out for all")

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from mirblab.analysis.proof_graph.evidence import GraphStudy
 from mirblab.analysis.proof_graph.graph import DEPTH
-from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.errors import MirblabError, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 
@@ -61,8 +62,8 @@ def estimate_relevance(study: GraphStudy, k: int = 10) -> pd.DataFrame:
     known, asked = _features(study.training, study.learnt, k), _features(study.evidence, study.collection, k)
     if known.relevant.nunique() < 2:
         raise MirblabError(
-            f"{study.learnt.name}: of the {len(known):,} documents of training theorems all or none are relevant, so "
-            "that nothing can be learnt from them; take more theorems or a larger k"
+            f"{study.learnt.name}: all or none of {counted(len(known), 'document')} of training theorems are relevant, "
+            "so that nothing can be learnt from them; take more theorems or a larger k"
         )
     table = asked[["collection", "query_id", "doc_id", "relevant"]].copy()
     for name, columns in EVIDENCE.items():
@@ -176,12 +177,15 @@ def hide_relevance(
     if not 0 < share < 1:
         raise MirblabError(f"the share that is judged lies between 0 and 1, found {share}")
     check_positive(n_draws=n_draws)
+    check_not_negative(seed=seed)
     rows = []
     for collection, table in pairs.groupby("collection", sort=False, observed=True):
         n, y = len(table), table.relevant.to_numpy(np.float64)
         m, rng = round(share * n), np.random.default_rng(seed)
         if m < 3:
-            raise MirblabError(f"{collection}: {share:.0%} of {n} documents are {m}; an interval needs three or more")
+            raise MirblabError(
+                f"{collection}: {share:.0%} of {counted(n, 'document')} are {m}; an interval needs three or more"
+            )
         judged = np.zeros((n_draws, n))
         for draw in judged:
             draw[rng.choice(n, m, replace=False)] = 1.0

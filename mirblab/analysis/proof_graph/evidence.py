@@ -19,7 +19,7 @@ from mirblab.analysis.proof_graph.graph import (
     premise_graph,
     without_documents,
 )
-from mirblab.core.errors import MirblabError, check_known
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive
 from mirblab.data.collection import Collection
 from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import difference_intervals, permutation_test
@@ -89,6 +89,8 @@ def study_graph(
     >>> [run.attrs["system"] for run in study.runs][1:4]
     ['popularity', 'bm25+popularity', 'bm25+pagerank']
     """
+    check_positive(n_training=n_training)
+    check_not_negative(seed=seed)
     graph = premise_graph(training)
     learnt, asked = (earlier_only(one, graph) for one in (training.sample(n_training, seed), test))
     if unwanted := list(without):

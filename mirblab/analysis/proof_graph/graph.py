@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError, check_known, check_positive
+from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.candidates import EarlierRule, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection
@@ -62,7 +63,8 @@ class ProofGraph:
         places = self.doc_ids.get_indexer(collection.query_ids)
         if (places < 0).any() and not collection.card.extra.get("until"):
             raise MirblabError(
-                f"{collection.name} has {(places < 0).sum():,} queries that are no documents, such as "
+                f"{collection.name} has "
+                f"{counted((places < 0).sum(), 'query that is no document', 'queries that are no documents')}, such as "
                 f"'{collection.query_ids[places < 0][0]}', so that nobody knows which documents are older; take a "
                 "collection of a period (mirblab build SOURCE --at DAY --until DAY)"
             )
@@ -137,6 +139,7 @@ def exchange_edges(graph: ProofGraph, seed: int = 0) -> ProofGraph:
     document, so that popularity remains and the knowledge of which proof uses what is lost. An exchange that would give
     a proof the same premise twice is left out. Maslov and Sneppen, Science 2002.
     """
+    check_not_negative(seed=seed)
     rng, edges, n = np.random.default_rng(seed), graph.uses.tocoo(), np.int64(len(graph.age))
     theorems, premises = edges.row.astype(np.int64), edges.col.astype(np.int64)
     for _ in range(_ROUNDS):
@@ -206,7 +209,9 @@ def without_documents(collection: Collection, doc_ids: Iterable[str]) -> Collect
     kept = collection.qrels[~collection.qrels.doc_id.isin(unwanted)]
     has_relevant = collection.query_ids.isin(kept[kept.relevance >= collection.card.relevant_from].query_id)
     if not has_relevant.any():
-        raise MirblabError(f"{collection.name}: without {len(unwanted):,} documents no query has a relevant one")
+        raise MirblabError(
+            f"{collection.name}: without {counted(len(unwanted), 'document')} no query has a relevant one"
+        )
     rows = np.flatnonzero(has_relevant)
     queries = collection.queries.iloc[rows].reset_index(drop=True)
     kept = kept[kept.query_id.isin(queries.query_id)].reset_index(drop=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.analysis.judging import cohen_kappa, krippendorff_alpha
-from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.errors import MirblabError, check_not_negative, check_positive
 
 LIBRARIES = ["queries", "documents"]
 _QUERY = [*LIBRARIES, "query_id"]
@@ -32,6 +32,7 @@ def compare_readings(judged: pd.DataFrame, *, n_resamples: int = 1000, seed: int
     (True, 'all')
     """
     check_positive(n_resamples=n_resamples)
+    check_not_negative(seed=seed)
     table = []
     for libraries, rows in _parts(judged):
         kappa = partial(_kappa, rows["first"].to_numpy(), rows["second"].to_numpy())
@@ -66,6 +67,7 @@ def estimate_missed(
     True
     """
     check_positive(n_resamples=n_resamples)
+    check_not_negative(seed=seed)
     highest = int(judged[["first", "second"]].to_numpy().max(initial=1))
     if not 1 <= relevant_from <= highest:
         raise MirblabError(f"relevant_from is from 1 to {highest}, the highest grade, found {relevant_from}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from mirblab.analysis.partners import judged_grades
 from mirblab.analysis.searching.engines import Engine, Query, engine
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.data.collection import Collection
@@ -123,10 +124,7 @@ def _rank_documents(prepared: Engine, collection: Collection, query: Query, dept
     doc_ids = [str(collection.doc_ids[position]) for position in positions]
     texts = [collection.texts[position] for position in positions]
     marks = prepared.marks(query, positions) if prepared.marked else [[] for _ in positions]
-    grades: dict[str, int] = {}
-    if query.row is not None:
-        of_query = collection.qrels[collection.qrels.query_id == collection.query_ids[query.row]]
-        grades = dict(zip(of_query.doc_id.astype(str), of_query.relevance.tolist(), strict=True))
+    grades = {} if query.row is None else judged_grades(collection, collection.query_ids[query.row])
     return pd.DataFrame(
         {
             "doc_id": doc_ids,

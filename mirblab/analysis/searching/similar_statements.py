@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mirblab.analysis.collection_report import wilson_interval
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
+from mirblab.core.wording import counted
 from mirblab.data.candidates import Candidates, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import GroupedTexts, jaccard_similarity, shingles, text_digests
@@ -67,8 +69,7 @@ def similar(
     >>> table.frame.columns.tolist(), len(table.frame)
     (['score', 'left', 'right', 'left_text', 'right_text', 'shared'], 3)
     """
-    if n < 1 or neighbours < 1:
-        raise MirblabError(f"n and neighbours must be at least 1, found {n} and {neighbours}")
+    check_positive(n=n, neighbours=neighbours)
     chosen = system(by)
     statements = Statements.of(left, right, queries=queries)
     pairs = pair_scores(statements, chosen, neighbours)
@@ -88,12 +89,14 @@ def similar(
     )
     caption = f"Pairs of statements of {statements.name} that are most alike by {chosen.label}, best first."
     notes = [
-        f"{len(top):,} of {len(pairs):,} pairs of a statement and one of its nearest are shown; score from 0 to 1, 1 "
-        "for a text and itself."
+        f"{len(top):,} of {counted(len(pairs), 'pair')} of a statement and one of its nearest "
+        f"{'is' if len(top) == 1 else 'are'} shown; score from 0 to 1, 1 for a text and itself."
     ]
     if n_pairs > len(pairs):
         n_copies = n_pairs - len(pairs)
-        notes.append(f"{n_copies:,} pairs of nearly the same wording are left out; copies=True (--copies) keeps them.")
+        are, them = ("is", "it") if n_copies == 1 else ("are", "them")
+        left_out = f"{counted(n_copies, 'pair')} of nearly the same wording {are} left out"
+        notes.append(f"{left_out}; copies=True (--copies) keeps {them}.")
     if statements.answers and not queries:
         names = " and ".join(statements.answers)
         notes.append(f"The documents of {names} answer its queries, as proofs do; queries=True compares these, too.")
@@ -171,13 +174,11 @@ def calibrate_pairs(pairs: pd.DataFrame, width: float = 0.1) -> pd.DataFrame:
 
 def _shares(pairs: pd.DataFrame, groups: Mapping[float, pd.DataFrame]) -> pd.DataFrame:
     """Return for each group of the pairs how many are equivalent, their share, and its interval."""
-    from scipy.stats import binomtest
-
     rows = []
     for group in groups.values():
         n, equivalent = len(group), int(group.equivalent.sum())
-        low, high = binomtest(equivalent, n).proportion_ci(method="wilson")
-        rows.append((n, equivalent, int(group.equivalent.isna().sum()), equivalent / n, float(low), float(high)))
+        n_unjudged, interval = int(group.equivalent.isna().sum()), wilson_interval(equivalent, n)
+        rows.append((n, equivalent, n_unjudged, equivalent / n, *interval))
     types = dict.fromkeys(("n", "equivalent", "unjudged"), "int64") | dict.fromkeys(("share", "low", "high"), "float64")
     table = pd.DataFrame(rows, columns=list(types)).astype(types)
     for column in ("collection", "system"):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from mirblab.core.errors import MirblabError
+from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.wording import counted
 from mirblab.display.escape import replace_symbols
 from mirblab.display.figures import (
     GREY,
@@ -62,11 +63,11 @@ def value_scatter(
 ) -> Axes:
     """Draw each query as a dot: its value in the first run horizontally, in the second vertically.
 
-    *table* is from `significance.wide`, queries × systems; by default its first two columns are compared. Queries with
-    equal pairs of values share a dot, whose area grows with their number.
+    *table* is from `significance.value_matrix`, queries × systems; by default its first two columns are compared.
+    Queries with equal pairs of values share a dot, whose area grows with their number.
 
     >>> value_scatter(pd.DataFrame({"a": [0.9, 0.5, 0.5], "b": [0.4, 0.5, 0.5]})).get_title("left")
-    'b: better on 0, equal on 2, worse on 1 queries'
+    'b: better on 0, equal on 2, worse on 1 query'
     """
     names = [first or str(table.columns[0]), second or str(table.columns[min(1, table.shape[1] - 1)])]
     require_columns(table, *names)
@@ -82,9 +83,8 @@ def value_scatter(
                        clip_on=False, color=styles[name][0] if name else GREY,
                        label=f"{name} better" if name else "equal")  # fmt: skip
     better, worse = (int(dots["count"][part].sum()) for part in (gain > 0, gain < 0))
-    ax.set_title(
-        f"{names[1]}: better on {better:,}, equal on {len(table) - better - worse:,}, worse on {worse:,} queries"
-    )
+    equal = len(table) - better - worse
+    ax.set_title(f"{names[1]}: better on {better:,}, equal on {equal:,}, worse on {counted(worse, 'query')}")
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     most = int(dots["count"].max()) if len(dots) else 1
     sizes = f"\nlarger: several queries, {most:,} in the largest" if most > 1 else ""
@@ -212,7 +212,7 @@ def _name_documents(ax: Axes, table: pd.DataFrame, filled: np.ndarray, chosen: n
                     va="center", fontsize=8.5, color="black", annotation_clip=False, arrowprops=line)  # fmt: skip
     unnamed = int(table.is_relevant.sum()) - len(chosen)
     notes = ["grey: judged not relevant"] if not table.is_relevant.all() else []
-    notes += [f"{unnamed:,} relevant ones not named"] if unnamed else []
+    notes += [f"{counted(unnamed, 'relevant one')} not named"] if unnamed else []
     ax.set_title("; ".join(notes), color=GREY, fontsize=9)
 
 
@@ -229,6 +229,7 @@ def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> A
     >>> [label.get_text() for label in paired_values(rows).get_yticklabels()]
     ['q1', 'q2']
     """
+    check_positive(n=n)
     require_columns(table, "query_id", "winner", "loser", "difference")
     shown = _first_and_last(table, n)
     is_cut = len(shown) < len(table)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import counted
 from mirblab.display.escape import format_value
 from mirblab.display.figures import (
     GREY,
@@ -85,8 +86,8 @@ def means(
 
 
 def _axis_end(longest: float) -> float:
-    """Return where an axis of values ends: at 1, or above values that are all small, which its label has to say."""
-    return 1.0 if longest >= 0.5 else max(0.05, 1.06 * longest)
+    """Return where an axis of values ends: at 1, or a little above all values that are small, or ranks."""
+    return 1.0 if 0.5 <= longest <= 1 + 1e-9 else max(0.05, 1.06 * longest)
 
 
 def _take_shared_label(axes: Sequence[Axes]) -> str:
@@ -115,9 +116,10 @@ def _means_panel(
     measure = str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"
     ax.set_xlabel(value_axis_label(measure, 0, longest))
     n_queries = int(table.n_queries.iloc[0])
-    counted = f"({n_queries:,} {'query' if n_queries == 1 and unit == 'queries' else unit})"
-    is_short = len(title) + len(counted) < _LETTERS + 6
-    ax.set_title(f"{title} {counted}" if is_short else f"{fill(title, _LETTERS + 6)}\n{counted}")
+    one = "query" if unit == "queries" else unit.removesuffix("s")
+    size = f"({counted(n_queries, one, unit)})"
+    is_short = len(title) + len(size) < _LETTERS + 6
+    ax.set_title(f"{title} {size}" if is_short else f"{fill(title, _LETTERS + 6)}\n{size}")
     return ax
 
 
@@ -141,10 +143,10 @@ def differences(
 ) -> Axes:
     """Draw the difference of two systems on every query, largest gain first; the title counts better, equal, worse.
 
-    *table* is from `significance.wide`, queries × systems; by default its first two columns are compared.
+    *table* is from `significance.value_matrix`, queries × systems; by default its first two columns are compared.
 
     >>> differences(pd.DataFrame({"a": [0.9, 0.5, 0.1], "b": [0.4, 0.5, 0.3]})).get_title("left")
-    'a: better on 1, equal on 1, worse on 1 queries'
+    'a: better on 1, equal on 1, worse on 1 query'
     """
     names = [system_a or str(table.columns[0]), system_b or str(table.columns[min(1, table.shape[1] - 1)])]
     require_columns(table, *names)
@@ -155,9 +157,8 @@ def differences(
         ax.stairs(part, edges, fill=True, color=styles[name][0], label=f"{name} better")
     ax.axhline(0, color=GREY, linewidth=0.8)
     better, worse = (gains > 0).sum(), (gains < 0).sum()
-    ax.set_title(
-        f"{names[0]}: better on {better:,}, equal on {len(gains) - better - worse:,}, worse on {worse:,} queries"
-    )
+    equal = len(gains) - better - worse
+    ax.set_title(f"{names[0]}: better on {better:,}, equal on {equal:,}, worse on {counted(worse, 'query')}")
     ax.set_xlabel(f"queries, sorted ({len(gains):,})")
     ax.locator_params(axis="x", integer=True)
     ax.set_ylabel(f"difference in {measure}, −1 to 1,\nabove 0: {names[0]} better")
@@ -225,7 +226,7 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     wide = cells.pivot(index="system_a", columns="system_b", values=[decisive, "text", "significant"])
     wide = wide.reindex(index=cells.system_a.unique()).reindex(columns=cells.system_b.unique(), level=1)
     p = pd.DataFrame(wide[decisive], dtype=float)
-    _draw_grid(ax, p.map(np.log10), wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
+    _draw_grid(ax, p.clip(lower=1e-4).map(np.log10), wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
     for text, is_significant in zip(ax.texts, wide.significant.to_numpy()[p.notna()], strict=True):
         text.set_fontweight("bold" if is_significant else "normal")
     ax.set_title(f"p {corrected}, 0 to 1, darker is stronger evidence\n"

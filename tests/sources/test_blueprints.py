@@ -118,11 +118,12 @@ def test_documents_are_statements_with_the_variables_that_they_take(built: dict[
     }
 
 
-def test_queries_are_prose_with_mathematics_as_it_was(built: dict[str, Path]):
+def test_queries_are_prose_with_mathematics_written_out(built: dict[str, Path]):
     """Labels, uses and names are gone, references masked, the title stands aside; ids are no document's."""
     asked = rows(built["blueprints"] / "queries.jsonl")
     assert asked["q:small:lem:double-add"]["text"] == (
-        "The double (see [ref]) of a sum is the sum of the doubles: $$ \\double(a + b) = \\double(a) + \\double(b). $$"
+        "The double (see [ref]) of a sum is the sum of the doubles: "
+        r"$$ \operatorname{double}(a + b) = \operatorname{double}(a) + \operatorname{double}(b). $$"
     )
     assert asked["q:small:lem:double-add"]["metadata"] == {
         "repo": "small", "title": "Doubling a sum", "source": "latex", "kind": "lemma", "file": TEX,
@@ -358,11 +359,79 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
         ),
         ("variable (n : ℕ)\ntheorem a : f (n := 1) = x.n := b", ["theorem a : f (n := 1) = x.n"]),
         ('#doc (Manual) "A" =>\ntheorem says : that\n', []),
+        (
+            "def a : T := ⟨0, by simp [b]⟩\ndef c : T := f (by\n  simp) x",
+            ["def a : T := ⟨0, _⟩", "def c : T := f (_) x"],
+        ),
+        (
+            "def a : T := { x := 0, y := by exact ⟨b, c⟩\n  z := 1 }\ndef d : T := ⟨⟨0, by simp⟩, by simp; decide⟩",
+            ["def a : T := { x := 0, y := _}", "def d : T := ⟨⟨0, _⟩, _⟩"],
+        ),
+        (
+            "def a : T where\n  x := f (by simp) 0\n  y z {w} := by simp\n  z := 1\ndef b : T := by exact (by simp)",
+            ["def a : T where x := f (_) 0", "def b : T"],
+        ),
+        (
+            "def a : (x : T := by simp) → f x where\n  y := 0\ndef b (s : S := by c) : T := by simp",
+            ["def a : (x : T := by simp) → f x where y := 0", "def b (s : S := by c) : T"],
+        ),
+        (
+            'def a : S := f " (by " /- (by -/ 0 -- (by\ndef b : S := g "by" 0',
+            ['def a : S := f " (by " 0', 'def b : S := g "by" 0'],
+        ),
+        ("theorem a : P ⟨0, by simp⟩ (x := by\n  simp) := by simp [c]", ["theorem a : P ⟨0, by simp⟩ (x := by simp)"]),
     ],
 )
 def test_lean_is_read_as_lean_means_it(code: str, expected: list[str]):
     """Names, scopes, variables, and where statements and definitions end."""
     assert [declaration.statement for declaration in lean_source.read_lean(code).declarations] == expected
+
+
+MACROS = {
+    "blueprint/src/macros/common.tex": r"""\newcommand{\R}{\mathbb{R}} % \newcommand{\R}{no}
+\DeclareMathOperator{\Vol}{Vol}\newcommand{\abs}[1]{\lvert #1\rvert}\def\eps{\varepsilon}\newcommand{\todo}[1]{TODO #1}
+\let\old\mathbb\renewcommand{\mathbb}[1]{\old{#1}}\newcommand{\ball}[2][1]{B_{#1}(#2)}""",
+    "blueprint/src/macros/print.tex": r"""\newcommand{\lean}[1]{}\newcommand{\uses}[1]{}\newcommand{\leanok}{[Done]}
+\newcommand{\one}{\Bbbone}\newcommand{\proves}[1]{}""",
+    "blueprint/src/macros/web.tex": r"\newcommand{\one}{[0]}",
+}
+WRITTEN = r"\R, \Vol(\eps), \abs{x_\eps}, \one, \ball{0}, \ball[2]{0}, \mathbb{C}, \undefined"
+READ = r"\mathbb{R}, \operatorname{Vol}(\varepsilon), \lvert x_{\varepsilon}\rvert, [0], B_{1}(0), B_{2}(0), "
+READ += r"\mathbb{C}, \undefined"
+
+
+def test_commands_of_the_authors_are_written_out(repository: Callable[..., Path], tmp_path: Path):
+    """In every format, as on the blueprint's page; the blueprint's own commands and \\todo keep their meaning."""
+    tex = rf"""\documentclass{{book}}\begin{{document}}
+\begin{{lemma}}[Of $\R$]\label{{l}}\lean{{one}}\leanok
+The real $\R$ is one. \todo{{Say why.}}
+\end{{lemma}}
+\begin{{lemma}}\label{{m}}\lean{{two}}\uses{{l}}
+The first of ${WRITTEN}$.
+\end{{lemma}}
+\end{{document}}
+"""
+    lean = f"""theorem one : A := b
+theorem two : A := c
+@[blueprint "a" (statement := /-- The second of ${WRITTEN}$. -/) (title := "$\\\\R$")] theorem three : A := d
+theorem four : A := e
+#doc (Manual) "A" =>
+:::theorem "v" (lean := "four")
+The third of $`{WRITTEN}`.
+:::
+"""
+    folder = repository(**{TEX: tex, "A.lean": lean, **MACROS})
+    whole, *_, uses = build.build(folder, tmp_path / "out")
+    assert texts(whole, "queries") == {
+        "q:tiny:l": r"The real $\mathbb{R}$ is one.",
+        "q:tiny:m": f"The first of ${READ}$.",
+        "q:tiny:a": f"The second of ${READ}$.",
+        "q:tiny:v": f"The third of ${READ}$.",
+    }
+    asked = rows(whole / "queries.jsonl")
+    assert [asked[f"q:tiny:{label}"]["metadata"]["title"] for label in "la"] == [r"Of $\mathbb{R}$", r"$\mathbb{R}$"]
+    assert texts(uses, "corpus")["tiny:m"] == f"The first of ${READ}$."
+    assert judged_by_split(uses)["test"] == {"tiny:m": ["tiny:l"]}
 
 
 def test_attributes_are_read_wherever_they_stand():

@@ -152,13 +152,13 @@ class Blueprint:
         self.nodes: list[Node] = []
         leans: list[LeanFile] = []
         verso: list[Node] = []
-        known = nodes.statement_environments(repository.latex.values())
+        known, macros = nodes.statement_environments(repository.latex.values()), nodes.read_macros(repository.latex)
         for path, source in repository.latex.items():
-            self.nodes += nodes.read_latex_nodes(source, known, path, odd)
+            self.nodes += nodes.read_latex_nodes(source, known, path, odd, macros)
         for path, code in repository.lean.items():
             lean = lean_source.read_lean(code)
-            in_prose, more = nodes.read_verso_nodes(code[lean_source.find_prose(code) :], known, path, odd)
-            self.nodes += nodes.read_attribute_nodes(lean, path, odd)
+            in_prose, more = nodes.read_verso_nodes(code[lean_source.find_prose(code) :], known, path, odd, macros)
+            self.nodes += nodes.read_attribute_nodes(lean, path, odd, macros)
             verso += in_prose
             for declaration in (declaration for part in (lean, *more) for declaration in part.declarations):
                 declaration.path = path

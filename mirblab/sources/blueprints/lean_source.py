@@ -56,7 +56,10 @@ _DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[
 _HERE = re.compile(rf"[ \t]+({NAME})")
 _ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
 _PROSE = re.compile(r"^#doc\b", re.MULTILINE)
-_TACTICS = re.compile(r"(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasing_by)(?![\w'.])")
+_IN_BODY = re.compile(
+    r"(?P<open>[(\[{⟨⦃])|(?P<close>[)\]}⟩⦄])|(?P<assigned>:=|\bwhere\b|\n\s*\|)"
+    r"|(?P<tactics>(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasing_by)(?![\w'.]))"
+)
 
 
 @dataclass(frozen=True)
@@ -468,12 +471,33 @@ def read_binders(group: str) -> list[Binder]:
 
 
 def shorten_body(text: str) -> str:
-    """Return the part of a definition after its binders, up to its first tactic block."""
-    assigned = re.search(r":=|\bwhere\b|\n\s*\|", text)
-    tactics = _TACTICS.search(text, assigned.start()) if assigned else None
-    if tactics is None:
-        return text
-    return re.sub(rf"(?:(?<=\s){ATOM}\s*)?:=\s*$", "", text[: tactics.start()]).rstrip()
+    """Return the part of a definition after its binders, up to its first tactic block outside of brackets.
+
+    In brackets, `_` stands for the first tactic block and what follows it there.
+
+    >>> shorten_body(": Fin 9 := ⟨min n 8, by omega⟩")
+    ': Fin 9 := ⟨min n 8, _⟩'
+    """
+    parts: list[str] = []
+    at, depth = 0, 0
+    assigned = ""  # the sign with which the body begins
+    left_out = 0  # the depth of the brackets whose rest is left out
+    for token in _IN_BODY.finditer(blank_comments(text)):
+        kind = str(token.lastgroup)
+        depth += (kind == "open") - (kind == "close")
+        if left_out and depth < left_out:
+            at, left_out = token.start(), 0
+        elif kind == "assigned" and depth == 0:
+            assigned = assigned or token.group()
+        elif kind == "tactics" and assigned and not left_out:
+            parts.append(text[at : token.start()])
+            if depth == 0:
+                # Without its proof a field says nothing; before the first sign stands the type.
+                field_name = rf"(?:\n[ \t]*{ATOM}(?:[ \t][^\n:]*)?|(?<=\s){ATOM}\s*)?" if assigned != ":=" else ""
+                return re.sub(rf"{field_name}:=\s*$", "", "".join(parts)).rstrip()
+            parts.append("_")
+            left_out = depth
+    return "".join([*parts, text[at:]])
 
 
 def format_binders(chosen: list[Binder]) -> str:

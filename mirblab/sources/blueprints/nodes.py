@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from mirblab.core.text_files import find_file
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
 from mirblab.sources.shared import latex, readers, release
-from mirblab.sources.shared.latex import find_environments
+from mirblab.sources.shared.latex import Macro, find_environments
 
 STATEMENTS = frozenset(
     """theorem lemma sublemma proposition prop corollary cor definition defn remark example claim fact observation
@@ -43,6 +43,11 @@ _BLUEPRINT = re.compile(r"(?<![\w.'])blueprint\??(?![\w.'])")
 _LABEL = re.compile(r'\s*"([^"\n]*)"')
 _ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
 _KINDS = {"theorem": "theorem", "lemma": "theorem"}
+# What has a rule of its own here, also where an author redefines it.
+_KEPT = frozenset(
+    r"""\label \ref \eqref \cref \Cref \autoref \cite \item \emph \textbf \textit \text \mbox \footnote \index \todo
+    \ensuremath \color \textcolor""".split()
+)
 ADDRESS = "https://github.com/leanprover-community/mathlib4"
 
 
@@ -66,8 +71,21 @@ def statement_environments(sources: Iterable[str]) -> set[str]:
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
 
 
+def read_macros(files: Mapping[str, str]) -> dict[str, Macro]:
+    """Return the commands that the LaTeX *files* of a blueprint (texts by path) define, without those of environments.
+
+    Of two definitions that of the last file by path counts, so that of `web.tex` rather than `print.tex`.
+    """
+    odd, macros = Counter[str](), dict[str, Macro]()
+    for path in sorted(files):
+        macros |= latex.read_macros(latex.strip_comments(files[path]), odd)[0]
+    macros = {name: macro for name, macro in macros.items() if name not in _KEPT and not name.endswith("}")}
+    unusable = latex.find_circular_macros(macros) | latex.find_internal_macros(macros)
+    return {name: macro for name, macro in macros.items() if name not in unusable}
+
+
 def read_verso_nodes(
-    prose: str, known: Collection[str], file: str, odd: Counter[str]
+    prose: str, known: Collection[str], file: str, odd: Counter[str], macros: Mapping[str, Macro] | None = None
 ) -> tuple[list[Node], list[LeanFile]]:
     """Return the nodes of the Verso part of a file, which may occur twice, and the declarations of its Lean code."""
     nodes: list[Node] = []
@@ -80,12 +98,14 @@ def read_verso_nodes(
             names = [[declaration.name] for declaration in code[-1].declarations]
             nodes += [Node(label[1].strip(), "", names, "verso", file=file)] if label and names else []
         elif fence["kind"] in ("tex", "latex"):
-            nodes += read_latex_nodes(inside, known, file, odd)
-    nodes += _blocks(rest, known, file, odd)
+            nodes += read_latex_nodes(inside, known, file, odd, macros)
+    nodes += _blocks(rest, known, file, odd, macros)
     return nodes, code
 
 
-def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[str]) -> list[Node]:
+def read_latex_nodes(
+    source: str, known: Iterable[str], file: str, odd: Counter[str], macros: Mapping[str, Macro] | None = None
+) -> list[Node]:
     r"""Return the nodes of one LaTeX file, those without \lean left out; *known* environments are statements."""
     source = latex.strip_comments(source)
     blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
@@ -102,21 +122,23 @@ def read_latex_nodes(source: str, known: Iterable[str], file: str, odd: Counter[
         written = ("".join(name.replace(r"\_", "_").split()) for part in named for name in part.split(","))
         names = [[name] for name in written if name]
         label = block.labels[0] if block.labels else ""
-        title = clean_statement(block.option, odd)
-        nodes.append(Node(label, clean_statement(content, odd), names, "latex", block.kind, title, file))
+        title, text = (clean_statement(each, odd, macros=macros) for each in (block.option, content))
+        nodes.append(Node(label, text, names, "latex", block.kind, title, file))
     odd[r"\lean outside of a statement"] += len(_LEAN.findall(source)) - taken
     return nodes
 
 
-def read_attribute_nodes(lean: LeanFile, file: str, odd: Counter[str]) -> list[Node]:
+def read_attribute_nodes(
+    lean: LeanFile, file: str, odd: Counter[str], macros: Mapping[str, Macro] | None = None
+) -> list[Node]:
     """Return the nodes of one Lean file, one for each attribute; nodes with one label are not merged yet."""
     nodes: list[Node] = []
     for declaration in lean.declarations:
         for inside in declaration.attributes:
             kind = _KINDS.get(declaration.kind, "definition")
-            nodes += _nodes(inside, [[declaration.name]], kind, file, odd)
+            nodes += _nodes(inside, [[declaration.name]], kind, file, odd, macros)
     for inside, names in lean.marked:
-        nodes += _nodes(inside, names, "", file, odd)
+        nodes += _nodes(inside, names, "", file, odd, macros)
     return nodes
 
 
@@ -137,7 +159,9 @@ def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[s
         return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
 
 
-def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) -> Iterator[Node]:
+def _blocks(
+    prose: str, known: Collection[str], file: str, odd: Counter[str], macros: Mapping[str, Macro] | None
+) -> Iterator[Node]:
     endless: set[str] = set()
     for opened in _OPENS.finditer(prose):
         kind = opened["kind"].rstrip("_")
@@ -151,7 +175,7 @@ def _blocks(prose: str, known: Collection[str], file: str, odd: Counter[str]) ->
             continue
         options = {name: text or word for name, text, word in _VERSO_OPTION.findall(opened["options"])}
         names = [[name] for each in options.get("lean", "").split(",") if (name := each.strip())]
-        text = clean_statement(verso_to_latex(prose[opened.end() : closed.start()]), odd)
+        text = clean_statement(verso_to_latex(prose[opened.end() : closed.start()]), odd, macros=macros)
         yield Node((opened["label"] or "").strip(), text, names, "verso", kind, options.get("title", ""), file)
 
 
@@ -197,7 +221,9 @@ def _prose(text: str) -> str:
     return _STRONG.sub(r"\2", _CODE_ROLE.sub("", text))
 
 
-def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Counter[str]) -> list[Node]:
+def _nodes(
+    inside: str, names: list[list[str]], kind: str, file: str, odd: Counter[str], macros: Mapping[str, Macro] | None
+) -> list[Node]:
     if "blueprint" not in inside:
         return []
     masked = lean_source.blank_comments(inside)
@@ -208,8 +234,8 @@ def _nodes(inside: str, names: list[list[str]], kind: str, file: str, odd: Count
     named, options = _LABEL.match(given), read_options(given)
     label = options.get("latexLabel") or (named[1].strip() if named else "")
     label = label or next((name for each in names for name in each), "")
-    text = clean_statement(latex.strip_comments(options.get("statement", "")), odd)
-    title = clean_statement(options.get("title", ""), odd)
+    text = clean_statement(latex.strip_comments(options.get("statement", "")), odd, macros=macros)
+    title = clean_statement(options.get("title", ""), odd, macros=macros)
     return [Node(label, text, names, "attribute", options.get("latexEnv", kind), title, file)]
 
 
@@ -224,13 +250,20 @@ def read_options(given: str) -> dict[str, str]:
     return options
 
 
-def clean_statement(source: str, odd: Counter[str], without_rule: Counter[str] | None = None) -> str:
+def clean_statement(
+    source: str,
+    odd: Counter[str],
+    without_rule: Counter[str] | None = None,
+    macros: Mapping[str, Macro] | None = None,
+) -> str:
     """Return a statement without markup and code, as prose with LaTeX formulas; diagrams count as formulas.
 
-    The commands and environments without a rule are counted in *odd*, and by name in *without_rule*.
+    The author's *macros* are written out. The commands and environments without a rule are counted in *odd*, and by
+    name in *without_rule*.
     """
     unknown: Counter[str] = Counter()
     source = latex.drop_environments(_MARKUP.sub("", source), CODE, " ")
+    source = latex.expand_macros(source, macros, odd) if macros else source
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
     for what, count in unknown.items():
         place, _, name = what.partition(" outside mathematics: ")

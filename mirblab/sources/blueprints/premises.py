@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from mirblab.core import atomic_files
-from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, statement_environments
+from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, read_macros, statement_environments
 from mirblab.sources.blueprints.repository import Repository, content_revision
 from mirblab.sources.shared import builder, latex
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds
@@ -129,13 +129,14 @@ def read_statements(files: Mapping[str, str], known: Iterable[str], odd: Counter
     blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     statements: dict[int, Statement] = {}
     proofs: list[tuple[list[str], list[str], Statement | None]] = []
+    macros = read_macros(files)
     last: Environment | None = None
     for block in blocks:
         content = block.content(source)
         if block.kind == "proof":
             proofs.append((_labels(_USES, content), _labels(_PROVES, content), _owner(block, last, statements)))
             continue
-        title, text = clean_statement(block.option, odd), clean_statement(content, odd)
+        title, text = (clean_statement(each, odd, macros=macros) for each in (block.option, content))
         labels = [label for label in map(_clean_label, block.labels) if label]
         file = pieces[bisect_right(starts, block.start) - 1][0]
         statements[id(block)] = Statement(labels, block.kind, title, text, file, _labels(_USES, content))

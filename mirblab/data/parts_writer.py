@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +18,10 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.data import digests
 from mirblab.data.oddities import TextOddities
-from mirblab.data.parts import FORMAT, MANIFEST, Document, footer_bytes, open_part, text_bytes
+from mirblab.data.parts import FORMAT, MANIFEST, Document, footer_bytes, text_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PART_DOCS = 1 << 16  # documents in a part
 PART_SIZE = 1 << 26  # characters in a part, which bounds the memory of the writer
@@ -105,12 +109,17 @@ def _part_name(number: int) -> str:
 
 
 def _read_draft(path: Path) -> Iterator[Document]:
+    for table in _read_tables(path):
+        yield from map(Document, *(column.to_pylist() for column in table.columns))
+
+
+def _read_tables(path: Path) -> Iterator[pa.Table]:
+    """Yield the row groups of a part, whose file is closed at the end: `parts.open_part` would keep it open."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(path, page_checksum_verification=True) as file:
         for group in range(file.num_row_groups):
-            columns = [column.to_pylist() for column in file.read_row_group(group).columns]
-            yield from map(Document, *columns)
+            yield file.read_row_group(group)
 
 
 def _write_part(path: Path, rows: list[Document]) -> None:
@@ -134,15 +143,12 @@ def _write_manifest(folder: Path) -> None:
     paths = sorted(folder.glob("part-*.parquet"))
     oddities, last, used = TextOddities(), None, set[str]()
     hashes = {name: [hashlib.blake2b(digest_size=32) for _ in range(2)] for name in _TEXTS}
-    n_docs, n_words, about = 0, 0, []
+    n_words, about = 0, list[dict[str, Any]]()
     for path in paths:
         footer = hashlib.blake2b(footer_bytes(path), digest_size=32).hexdigest()
-        facts = {"name": path.name, "n_bytes": path.stat().st_size, "footer": footer}
-        file = open_part(path, footer, facts["n_bytes"])
-        facts |= {"n_docs": file.metadata.num_rows, "digest": digests.file_digest(path)}
-        about.append(facts)
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
+        about.append({"name": path.name, "n_bytes": path.stat().st_size, "footer": footer, "n_docs": 0})
+        about[-1]["digest"] = digests.file_digest(path)
+        for table in _read_tables(path):
             for name, (of_lengths, of_texts) in hashes.items():
                 for column in table.column(name).chunks:
                     of_lengths.update(compute.utf8_length(column).to_numpy().astype(np.int64).tobytes())
@@ -157,7 +163,8 @@ def _write_manifest(folder: Path) -> None:
                 oddities.add(title, text)
                 n_words += len(title.split()) + len(text.split())
             used |= {name for name in ("order", "tags") if table.column(name).null_count < table.num_rows}
-            n_docs += table.num_rows
+            about[-1]["n_docs"] += table.num_rows
+    n_docs = sum(each["n_docs"] for each in about)
     content = hashlib.blake2b(n_docs.to_bytes(8, "little"), digest_size=32)
     for pair in hashes.values():
         for each in pair:

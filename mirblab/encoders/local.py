@@ -501,7 +501,7 @@ TOKENS = "token_embeddings"
 
 
 def token_output(model: Any) -> str:
-    """Return the name of the model's output with token vectors: last hidden states, or the layer of `train.late`."""
+    """Return the name of the model's output with token vectors: last hidden states, or a layer for late interaction."""
     made = [layer.module_output_name for layer in token_layers(model)]
     return made[-1] if made else TOKENS
 

@@ -30,7 +30,7 @@ Allowed = Callable[[np.ndarray], np.ndarray]  # positions of formulas -> those t
 
 
 def kind_weights(weights: Mapping[str, float] | None = None) -> np.ndarray:
-    """Return the weights of `tokens.KINDS`, in multiples of 1/1024 (default: WEIGHTS); MirblabError for wrong ones."""
+    """Return the weights of `KINDS` in multiples of 1/1024 (None: TOKEN_WEIGHTS); MirblabError for wrong ones."""
     for name, weight in (weights or {}).items():
         if name not in TOKEN_WEIGHTS:
             raise unknown("kind of token", name, TOKEN_WEIGHTS)

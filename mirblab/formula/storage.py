@@ -158,8 +158,8 @@ class Generation:
     """The state of an index: its number (0: there is none yet), its segments, the lengths, the order.
 
     `homes` names the folder of each segment; `lengths` float64 (n_formulas,) are those by the weights of kinds
-    `weights`; `order` int32 holds positions by id (None: ids ascend); `files` checksums, and `code` the hash of the
-    code.
+    `weights`; `order` int32 holds positions by id (None: ids ascend); `files` checksums, and `code` the version of the
+    tokens.
     """
 
     number: int = 0
@@ -249,12 +249,13 @@ def new_generation(folder: Path, before: Generation) -> Iterator[tuple[Path, str
         try:
             atomic_files.make_folder(beside)
             yield beside, name
+            needed = _read_manifest(beside / _MANIFEST)["files"]
             _commit(beside, folder / name)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
     for old in folder.glob("[0-9]*"):  # files that only earlier generations needed
-        if old.name != name:
-            _remove_unused(old, _read_manifest(folder / name / _MANIFEST)["files"])
+        if old.name < name:  # another process may have made a later one meanwhile
+            _remove_unused(old, needed)
 
 
 def _commit(beside: Path, target: Path) -> None:

@@ -352,7 +352,7 @@ def _hash_subtrees(
 def count_tokens(found: Tokens) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct keys, ascending, how many trees have each, and those trees with how often, flat.
 
-    Keys are uint64, documents int64 (n_keys,), trees int32, counts uint8 (n_postings,), at most MOST_COUNTED.
+    Keys are uint64, documents int64 (n_keys,), trees int32, counts uint8 (n_postings,), at most MAX_COUNT.
     """
     keys, own = np.unique(found.keys, return_inverse=True)
     pairs = np.sort(own.astype(np.uint64) << _HALF | found.trees.astype(np.uint64))

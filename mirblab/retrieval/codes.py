@@ -424,17 +424,17 @@ def _open_part(path: Path, bits: int = 0, *, whole: bool = False) -> Part | None
         with open(path, "rb") as file:
             head, fields = read_head(file)
         about, (n_rows, n), (_, d) = fields["__metadata__"], fields["codes"]["shape"], fields["rows"]["shape"]
-        at = len(head)
-        codes = map_rows(path, np.uint64, (n_rows, n), at)
-        factors = map_rows(path, np.float32, (n, 1), at + 8 * n_rows * n)
-        steps = map_rows(path, np.float32, (n, 1), at + (8 * n_rows + 4) * n)
-        rows = map_rows(path, np.int16, (n, d), at + (8 * n_rows + 8) * n, is_scattered=True)
+        start = {name: len(head) + fields[name]["data_offsets"][0] for name in ("codes", "factors", "steps", "rows")}
+        codes = map_rows(path, np.uint64, (n_rows, n), start["codes"])
+        factors = map_rows(path, np.float32, (n, 1), start["factors"])
+        steps = map_rows(path, np.float32, (n, 1), start["steps"])
+        rows = map_rows(path, np.int16, (n, d), start["rows"], is_scattered=True)
+        is_whole = path.stat().st_size == len(head) + fields["rows"]["data_offsets"][1]
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (MirblabError, ValueError, KeyError, TypeError) as error:
         stored_files.set_aside(path, f"its head cannot be read: {error}", _THEN)
         return None
-    is_whole = path.stat().st_size == at + (8 * n_rows + 8 + 2 * d) * n
     if codes is None or factors is None or steps is None or rows is None or not is_whole:
         stored_files.set_aside(path, "it was cut", _THEN)
         return None

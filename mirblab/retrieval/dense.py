@@ -38,8 +38,8 @@ def search(
 
     Vectors are (n_queries, n_dims) and (n_docs, n_dims); unit vectors give the cosine (see `normalise`). *doc_vectors*
     may be a memory map of any size and float type, or a `VectorReader`, of which `CHUNK_DOCS` vectors are in memory at
-    a time; products are float32. Equal scores are ordered by position, the
-    larger first; NaN scores and documents that *candidates* excludes are not returned. *threads* None: one per core.
+    a time; products are float32. Equal scores are ordered by position, the larger first; NaN scores and documents that
+    *candidates* excludes are not returned. *threads* None: one per core.
 
     The result does not depend on the number of threads. Other block sizes may change the last bit of a score, and so
     the order of documents whose scores differ by no more.

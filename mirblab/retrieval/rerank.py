@@ -102,7 +102,7 @@ def score_shortlist(
     """Return a run of the same pairs with the reranker's scores; *shortlist* has the collection's ids as categories."""
     queries = shortlist.query_id.cat.codes.to_numpy()
     docs = shortlist.doc_id.cat.codes.to_numpy()
-    settings = reranker_settings(reranker, max_length, instruction)
+    settings = used_settings(reranker, collection, max_length, instruction)
     if settings["kind"] == APPROACH0:
         return approach0.rescore(collection, shortlist) if len(shortlist) else shortlist
     if settings["kind"] == "cross-encoder" and reranker not in registry.read_registry("rerankers"):

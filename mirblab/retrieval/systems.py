@@ -39,8 +39,9 @@ _WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
 _CHANGED = re.compile(
     r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = [^+>]+)\)"
 )  # as `system` names what was changed
+_NEXT_CHANGE = re.compile(r"(?:, |\) \()(?=\w+ = )")  # not a comma in a list
 _OPTIONS = re.compile(
-    r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d+))?"
+    r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d*[1-9]\d*))?"
 )
 
 # What changes the queries of a in a~b: its label, the kind that a must be ("": any), and the settings of the name.
@@ -114,6 +115,8 @@ def _check_fusion(name: str, settings: Mapping[str, Any]) -> None:
     weights = settings.get("weights", [])
     if "weights" in FUSIONS[method] and len(weights) != len(of):
         raise MirblabError(f"system '{name}' (fusion): {len(of)} systems need as many weights; found {len(weights)}")
+    if weights and not any(weights):
+        raise MirblabError(f"system '{name}' (fusion): no weight is above 0, so nothing is ordered; raise one")
     for measure in settings.get("measure", "nDCG").split(","):
         parse_measure(measure)
 
@@ -379,7 +382,7 @@ def system(name: str | System, /, **settings: Any) -> System:
             "a system by: mirblab import-results FILE"
         )
     if (match := _CHANGED.fullmatch(name)) and name not in imported.imported_systems():
-        changes = dict(pair.split(" = ", 1) for pair in match["changes"].split(", "))
+        changes = dict(pair.split(" = ", 1) for pair in _NEXT_CHANGE.split(match["changes"]))
         settings = {key: _literal(value) for key, value in changes.items()} | settings
         name = match["name"] or match["composed"]
     if settings:

@@ -9,7 +9,7 @@ from typing import Any
 from mirblab.core.terminal import say
 from mirblab.encoders import local
 from mirblab.train import training
-from mirblab.train.loop import evaluation_rows
+from mirblab.train.loop import LOG_FILE, evaluation_rows
 from mirblab.train.recipes import recipe
 from mirblab.train.training import train, training_log
 
@@ -21,12 +21,13 @@ def run_training(name: str, changes: Mapping[str, Any], *, out: str = "", force:
     try:
         folder = train(recipe(name, **changes), out=out, force=force)
     except KeyboardInterrupt:
-        step = int(training_log(shown).step.max()) if (training.workshop_folder(shown) / "log.jsonl").is_file() else 0
+        is_logged = (training.workshop_folder(shown) / LOG_FILE).is_file()
+        step = max(training_log(shown).step, default=0) if is_logged else 0
         say(f"stopped after step {step}; the same command without --force continues from there", to=sys.stderr)
         return 130
     state = "is there" if was_there else "is trained"
     say(f"{shown} {state}: {folder}")
-    if (training.workshop_folder(shown) / "log.jsonl").is_file():
+    if (training.workshop_folder(shown) / LOG_FILE).is_file():
         print_summary(shown)
     return 0
 
@@ -39,8 +40,7 @@ def train_model(name: str, changes: Mapping[str, Any], out: str, force: bool) ->
 def print_summary(name: str) -> None:
     """Print how long the training of a model took and what its log's first and last evaluation say."""
     table = training_log(name)
-    if "loss" in table:
-        steps = table.dropna(subset="loss")
+    if len(steps := table.dropna(subset="loss")):
         seconds, pairs = steps.seconds.sum(), (steps.seconds * steps.pairs_per_second).sum()
         say(f"  {len(steps):,} steps in {seconds:,.0f} s, {pairs / seconds:.1f} pairs a second")
     rows = evaluation_rows(table).to_dict("records")

@@ -410,10 +410,11 @@ class Journal:
 
 
 def read_log(folder: Path) -> pd.DataFrame:
-    """Return the log in *folder* as a table with a row per line."""
+    """Return the log in *folder* as a table with a row per line, which has the columns of steps also without a step."""
     if not (folder / LOG_FILE).is_file():
         raise MissingFileError(f"no log at {folder / LOG_FILE}; train the model first, which writes it")
-    return pd.DataFrame(_log_lines(folder / LOG_FILE))
+    table = pd.DataFrame(_log_lines(folder / LOG_FILE))
+    return table.reindex(columns=list(dict.fromkeys(["step", *table.columns, *_OF_STEPS])))
 
 
 def evaluation_rows(table: pd.DataFrame) -> pd.DataFrame:

@@ -385,7 +385,7 @@ def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
     negatives: list[list[int]] = [[] for _ in ids]
     for number, record in read_records(path, problems):
         near = record.get("negatives")
-        if not isinstance(record.get("id"), str) or not isinstance(near, list):
+        if not isinstance(near, list) or not all(isinstance(name, str) for name in (record.get("id"), *near)):
             problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
         elif record["id"] in row_of_id:
             others = [name for name in near if name in row_of_id and name != record["id"]]

@@ -164,7 +164,7 @@ def training_log(name: str) -> pd.DataFrame:
     mirblab.core.errors.MissingFileError: no log at ...
     """
     table = loop.read_log(workshop_folder(name))
-    losses = table.loss.dropna()
+    losses = table.loss.dropna().astype(float)
     width = min(20, max(1, len(losses) // 5))
     table = table.assign(smoothed=losses.rolling(width, min_periods=1, center=True).mean())
     table.attrs["window"] = width
@@ -260,6 +260,8 @@ def store_model(name: str, model: Any, card: str, identity: Mapping[str, Any]) -
             atomic_files.rename_path(beside, folder)
             atomic_files.flush_folder(folder.parent)
         finally:
+            if old.exists() and not folder.exists():
+                atomic_files.rename_path(old, folder)
             for left in (beside, old):
                 shutil.rmtree(left, ignore_errors=True)
     return folder

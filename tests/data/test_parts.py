@@ -55,6 +55,14 @@ def converted(name: str, out: Path) -> Collection:
     return lab.load(catalogue.convert(name, out / name))
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+def test_what_is_written_is_closed(cut, tmp_path):
+    """An open file keeps its space on the disk when the collection is removed."""
+    parts_writer.write_parts(tmp_path / "corpus", [parts.Document(f"d{n}", "", "a ring") for n in range(30)])
+    held = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    assert not [path for path in held if path.startswith(str(tmp_path))]
+
+
 @pytest.mark.parametrize("name", ["mini-wfb", "mini-mse-dup", "mini-mathlib"])
 def test_everything_that_is_measured_on_parts_is_what_jsonl_gives(cut, tmp_path, name):
     """Fingerprint, texts, statistics, oddities and a run are equal, with rules for candidates, too."""

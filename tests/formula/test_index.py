@@ -288,6 +288,27 @@ def test_who_adds_second_is_told_and_nobodys_formulas_are_lost(tmp_path: Path):
     assert Index.open(tmp_path / "index").ids == ["a", "b"]
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_who_removes_old_files_leaves_those_of_a_newer_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_done: bool
+):
+    """Another process adds in between; *is_done*: it has removed the old files itself already."""
+    Index.build([("a", "x")], tmp_path / "index")
+    commit, waiting = formula_storage._commit, [("c", "z")]
+
+    def commit_before_another(beside: Path, target: Path) -> None:
+        commit(beside, target)
+        if waiting:
+            with monkeypatch.context() as patch:
+                if not is_done:
+                    patch.setattr(formula_storage, "_remove_unused", lambda *_: None)
+                Index.open(tmp_path / "index").add([waiting.pop()])
+
+    monkeypatch.setattr(formula_storage, "_commit", commit_before_another)
+    assert Index.open(tmp_path / "index").add([("b", "y")]).ids == ["a", "b", "c"]
+    assert Index.open(tmp_path / "index").ids == ["a", "b", "c"]
+
+
 def test_a_segment_never_grows_beyond_what_a_posting_can_say(monkeypatch: pytest.MonkeyPatch):
     """Positions have 24 bits."""
     monkeypatch.setattr(formula_storage, "MOST_FORMULAS", 3)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pytest
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
 from mirblab.retrieval import rerank, systems
 from mirblab.retrieval.systems import check_settings, parse_composed_name
@@ -53,7 +58,10 @@ def test_a_reranked_system_can_be_reranked():
     assert below[0] == below[1]
 
 
-@pytest.mark.parametrize("name", ["bm25>", ">maxsim", "bm25>maxsim@0", "bm25>maxsim@x", "bm25+", "bm25>maxsim@5,"])
+@pytest.mark.parametrize(
+    "name",
+    ["bm25>", ">maxsim", "bm25>maxsim@0", "bm25>maxsim@x", "bm25+", "bm25>maxsim@5,", "bm25>maxsim@5,0.0"],
+)
 def test_a_name_that_composes_nothing_is_refused(name: str):
     """With an example, or what there is."""
     with pytest.raises(MirblabError, match="for example bm25>maxsim@20|no system"):
@@ -81,6 +89,35 @@ def test_length_and_instruction_change_scores_and_keys():
     assert len({systems.system(name).run_key(c) for name in names}) == 3
 
 
+def test_an_instruction_that_a_collection_lacks_changes_no_query(monkeypatch):
+    """The pairs are stored as those without an instruction, so not even a blank may stand before a query."""
+    c = catalogue.load("mini-qa").sample(2)
+    c = replace(c, card=replace(c.card, instruction=""))
+    asked, run = list[str](), systems.system("bm25").search(c, 5)
+
+    def score(settings: dict, collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+        asked.extend(rerank._instructed_queries(settings, collection))
+        return np.zeros(len(docs), np.float32)
+
+    monkeypatch.setattr(rerank, "_max_sim", score)
+    rerank.score_shortlist(run, c, "maxsim", instruction="card")
+    assert asked == c.query_texts
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: systems.system("bm25+minilm@0.5,0.5", weights=[0.3, 0.7]),
+        lambda: systems.system("structure", weights={"symbol": 1.0, "whole": 2.0}, b=3.0),
+        lambda: systems.system(systems.system("bm25", k1=0.9), k1=1.0, b=0.4),
+    ],
+)
+def test_the_name_of_a_changed_system_is_a_name(made: Callable[[], systems.System]):
+    """Also where a list or a table was changed, and where a changed system was changed again."""
+    changed = made()
+    assert systems.system(changed.name).settings == changed.settings
+
+
 def test_evaluate_wants_a_collection_not_its_name():
     """And says what to do."""
     run = pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "score": [1.0]})
@@ -96,6 +133,7 @@ def test_evaluate_wants_a_collection_not_its_name():
         ({"weights": [0.5, 0.5]}, "the method 'rrf' has no 'weights', 'linear' has"),
         ({"method": "cv", "weights": [0.5, 0.5]}, "the method 'cv' has no 'weights', 'linear' has"),
         ({"method": "linear", "weights": [1.0]}, "2 systems need as many weights; found 1"),
+        ({"method": "linear", "weights": [0.0, 0.0]}, "no weight is above 0"),
         ({"method": "linear", "weights": [1.0, "2"]}, "weights.1 is '2'; write a number"),
         ({"method": "linear", "weights": [1.0, -1]}, "weights.1 is -1; write a number from 0"),
         ({"method": "cv", "folds": 1}, "folds is 1; write a number from 2"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import shutil
@@ -17,12 +18,12 @@ import pytest
 from tiny_training import made_up_views, write_bert
 
 from mirblab import __version__, train
-from mirblab.core import paths
-from mirblab.core.errors import MirblabError
+from mirblab.core import atomic_files, paths
+from mirblab.core.errors import MirblabError, StorageError
 from mirblab.encoders import local
 from mirblab.encoders.encoding import encoder
 from mirblab.retrieval.systems import system
-from mirblab.train import loop, training
+from mirblab.train import command, loop, training
 from mirblab.train.loop import Journal, newest_checkpoint, read_log, write_checkpoint
 from mirblab.train.loss import Passes, ranking_loss, same_texts
 from mirblab.train.pairs import BatchPlan, gather_texts, torch_seed
@@ -495,6 +496,47 @@ def test_a_line_of_the_log_that_is_no_step_is_named(tmp_path: Path) -> None:
     assert len(read_log(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("log", ["", '{"step": 0, "R@1": 0.5}\n'])
+def test_a_log_has_its_columns_before_the_first_step(home: Path, log: str) -> None:
+    """A training that was stopped in its first step has an evaluation at most, and no loss."""
+    atomic_files.write_text(training.workshop_folder("mine") / "log.jsonl", log)
+    table = train.training_log("mine")
+    assert {"step", "loss", "smoothed", "seconds"} <= set(table) and len(table) == log.count("step")
+    command.print_summary("mine")
+
+
+def test_ctrl_c_in_the_first_step_is_told_without_a_traceback(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No step has been logged then."""
+
+    def stop(*_: object, **__: object) -> None:
+        atomic_files.write_text(training.workshop_folder("mine") / "log.jsonl", "")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "train", stop)
+    assert command.run_training("mine", {}) == 130
+    assert "stopped after step 0" in capsys.readouterr().err
+
+
+def test_the_old_model_stays_where_the_new_one_cannot_take_its_place(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both had been removed where only the last renaming failed."""
+    made = train.train("mine", made_up_views(), evaluate_rows=0)
+    old, rename = weights(made), atomic_files.rename_path
+
+    def refused(source: Path, target: Path) -> None:
+        if target == made and ".new" in source.name:
+            raise PermissionError(errno.EACCES, "no right", str(target))
+        rename(source, target)
+
+    monkeypatch.setattr(atomic_files, "rename_path", refused)
+    with pytest.raises(StorageError, match="cannot be written"):
+        train.train("mine", made_up_views(), evaluate_rows=0, seed=1, force=True)
+    assert weights(made) == old and training.verify_models(paths.models()) == []
+
+
 def test_a_checkpoint_of_another_run_is_refused(home: Path) -> None:
     """What differs is named: a setting, or the data; nothing is lost, and --force begins anew."""
     views = made_up_views()
@@ -625,9 +667,10 @@ def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) 
             seen.add(negatives[0])
     assert len(seen) > 2
     assert train.train("mine", views, hard=str(near), evaluate_rows=0).is_dir()
-    near.write_text('{"id": "x001"}\n')
-    with pytest.raises(MirblabError, match="hard.jsonl, line 1: expected"):
-        gather_texts(recipe, views)
+    for line in ('{"id": "x001"}', '{"id": "x001", "negatives": [["x000"]]}'):
+        near.write_text(f"{line}\n")
+        with pytest.raises(MirblabError, match="hard.jsonl, line 1: expected"):
+            gather_texts(recipe, views)
 
 
 def test_a_collection_can_be_mixed_in(home: Path) -> None:

@@ -73,7 +73,7 @@ class Grammar:
     def parse(self, expression: Expression) -> Term:
         """Return the term that follows the typecode of an expression; MirblabError when there is none, or several.
 
-            >>> from mirblab.formula.metamath.database import read_logic
+        >>> from mirblab.formula.metamath.database import read_logic
         >>> grammar = Grammar(read_logic("mini"))
         >>> grammar.parse(tuple("|- ( ph -> -. ps )".split()))
         ('wi', 'ph', ('wn', 'ps'))

@@ -440,7 +440,7 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
 
 
 def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> list[Axes]:
-    """Draw each system's mean difference to a baseline over time, with its interval; return the axes.
+    """Draw each system's mean difference from a baseline over time, with its interval; return the axes.
 
     *table* is from `lab.compare` with a baseline (collection, measure, system_a, system_b, difference, low, high), with
     library, one panel for each, and at, the first day of the period, ISO. *ax*: one axes per library.
@@ -466,7 +466,7 @@ def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             panel.axhline(0, color=GREY, linewidth=0.8)
             panel.set_xticks(range(len(days)), days, rotation=30, ha="right")
             panel.set_xlabel("first day of the period")
-            panel.set_ylabel(f"difference in {rows.measure.iloc[0]}\nto {rows.system_b.iloc[0]}, −1 to 1")
+            panel.set_ylabel(f"difference in {rows.measure.iloc[0]}\nfrom {rows.system_b.iloc[0]}, −1 to 1")
         if ax is None:
             handles, labels = panels[0][0].get_legend_handles_labels()
             panels[0][0].figure.legend(handles, labels, loc="outside lower center", ncols=3)

@@ -18,10 +18,10 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
 from mirblab.data.runs import PYTERRIER, write_run
-from mirblab.display.result_tables import main_table, run_notes
+from mirblab.display.result_tables import main_table, printed_factor, run_notes
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
-from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, is_rank, parse_measure
+from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
 from mirblab.retrieval.systems import DEPTH, System, system
 from mirblab.sources.catalogue import collection_groups, load_with_queries
@@ -168,7 +168,7 @@ class Experiment:
         judged = [name for name in shown.frame if isinstance(name, tuple) and name[0].startswith("Judged")]
         ends = []
         for end in ("low", "high"):
-            printed = intervals[end] * np.where(intervals.measure.map(is_rank), 1, 100)
+            printed = intervals[end] * intervals.measure.map(printed_factor)
             wide = intervals.assign(printed=printed).pivot(index="system", columns=by, values="printed")
             wide = wide.reindex(shown.frame.index)
             parts = {name: np.nan if name in judged else wide.get(column_name(name), np.nan) for name in shown.frame}

@@ -38,6 +38,7 @@ from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.paths import readable_size
 from mirblab.core.terminal import say
+from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.collection import load_folder
 from mirblab.display import table_formats
@@ -140,7 +141,7 @@ def run_batch(jobs: Sequence[Job], place: Place, *, force: bool = False) -> int:
 def _where(place: Place) -> str:
     if place.runs is None:
         return ""
-    threads = f"{place.conditions.threads} thread{'s' if place.conditions.threads > 1 else ''}"
+    threads = counted(place.conditions.threads, "thread")
     chosen = "" if place.n_for_notebooks == place.n_workers else f", notebooks on {place.n_for_notebooks} of them"
     return f" on {place.n_workers} workers of {threads} each{chosen}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 
@@ -79,13 +79,15 @@ def check_known(kind: str, names: str | Iterable[str], known: Iterable[str]) -> 
 
 def check_positive(**numbers: int) -> None:
     """Raise MirblabError, with its name, for the first of the *numbers* that is below 1."""
-    for name, number in numbers.items():
-        if number < 1:
-            raise MirblabError(f"{name} must be at least 1, found {number}")
+    _check_at_least(1, numbers)
 
 
 def check_not_negative(**numbers: int) -> None:
     """Raise MirblabError, with its name, for the first of the *numbers*, such as a seed, that is below 0."""
+    _check_at_least(0, numbers)
+
+
+def _check_at_least(least: int, numbers: Mapping[str, int]) -> None:
     for name, number in numbers.items():
-        if number < 0:
-            raise MirblabError(f"{name} must be at least 0, found {number}")
+        if number < least:
+            raise MirblabError(f"{name} must be at least {least}, found {number}")

@@ -89,7 +89,7 @@ def main_table(
     whole, tasks, group_notes = (
         collection_groups(values, groups or {}, tasks or {}) if by == "collection" else ({}, {}, [])
     )
-    factors = [_factor(name, percent) for name in wanted]
+    factors = [printed_factor(name, percent) for name in wanted]
     means = average_groups(mean_table(values, wanted, key) * (factors if by == "measure" else factors[0]), whole)
     frame, n_averages = add_averages(means, tasks) if by == "collection" else (means, 0)
     judged, notes = _judged_share(values, wanted, percent, by, whole)
@@ -172,7 +172,12 @@ def _equal_notes(equal: Mapping[tuple[str, str], tuple[int, int]], averaged: boo
     ]
 
 
-def _factor(measure: str, percent: bool) -> int:
+def printed_factor(measure: str, percent: bool = True) -> int:
+    """Return what a table multiplies the values of a measure with: 100 in percent, but 1 for ranks.
+
+    >>> printed_factor("nDCG@10"), printed_factor("Rank")
+    (100, 1)
+    """
     return 100 if percent and not is_rank(measure) else 1
 
 
@@ -248,7 +253,7 @@ def interval_table(
     names = [str(name) for name in intervals.measure.unique()]
     if len(names) != 1:
         raise MirblabError(f"intervals of one measure are needed, found {', '.join(names) or 'none'}")
-    factor = _factor(names[0], percent)
+    factor = printed_factor(names[0], percent)
     frame = mean_table(values, names, "collection") * factor
     ends = [
         (intervals.pivot(index="system", columns="collection", values=end) * factor).reindex_like(frame)

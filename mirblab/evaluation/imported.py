@@ -254,8 +254,8 @@ def _describe_run(source: Path, system: str, collection: str, candidates_only: b
     notes += _fit_notes(len(kept), counts, target, candidates_only)
     missing = len(target.query_ids) - kept.query_id.nunique()
     if missing:
-        of_all = counted(len(target.query_ids), "query")
-        notes.append(f"{missing:,} of {of_all} {'is' if missing == 1 else 'are'} not in the run and score 0")
+        verbs = "is not in the run and scores" if missing == 1 else "are not in the run and score"
+        notes.append(f"{missing:,} of {counted(len(target.query_ids), 'query')} {verbs} 0")
     record = _new_record("run", source, [system], [target.name], [])
     n_rows, n_unknown = counts["n_rows"], counts["unknown_documents"]
     return replace(record, candidates_only=candidates_only, n_rows=n_rows, n_unknown=n_unknown), notes

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from mirblab.core.wording import counted
 from mirblab.formula.latex.symbols import styled_character
 from mirblab.formula.tree import OPERANDS, Node, Tree, build_tree
 
@@ -282,7 +283,7 @@ class _Reader:
 
     def end(self) -> tuple[list[Any], list[str]]:
         if (missing := len(self.frames) - 1) > 0:
-            self.problems.append(f"{missing} element{'s are' if missing > 1 else ' is'} not closed")
+            self.problems.append(f"{counted(missing, 'element is', 'elements are')} not closed")
         while len(self.frames) > 1:
             self._close()
         return self.frames[0][2], self.problems

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import counted
 
 # How a node hangs on its parent, in the order in which children are listed and a formula is read: scripts in front
 # (c above, d below), within, over, under, subscript, superscript, next on the line, next element of a fence.
@@ -226,7 +227,7 @@ def read_tangent(text: str) -> Tree:
     if end != len(text):
         raise _malformed(text, end, f"neither a bracket nor a comma and one of {OPERANDS} before a bracket")
     if opened:
-        raise _malformed(text, end, f"{len(opened)} bracket{'s are' if len(opened) > 1 else ' is'} not closed")
+        raise _malformed(text, end, f"{counted(len(opened), 'bracket is', 'brackets are')} not closed")
     return build_tree(root)
 
 

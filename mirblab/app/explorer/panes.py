@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mirblab.analysis.searching.free_text import one_line
 from mirblab.app.explorer.model import FAR, Answer, Column, Hit
+from mirblab.core.wording import counted
 from mirblab.display.text import MATH_FONTS, Mark, escape_html, split_pieces, template, text_html
 
 _LONGEST = 420  # characters of a document in a list
@@ -65,7 +66,7 @@ def window(text: str, marks: Sequence[Mark]) -> tuple[str, list[Mark], bool]:
 def _about(answer: Answer) -> str:
     if not answer.query_id:
         return "Free text: it has no judgements, and every document of the collection may be found."
-    n_relevant = f"{answer.n_relevant:,} document{'' if answer.n_relevant == 1 else 's'}"
+    n_relevant = counted(answer.n_relevant, "document")
     return f"Query <b>{escape_html(answer.query_id)}</b> of the collection: {n_relevant} judged relevant."
 
 

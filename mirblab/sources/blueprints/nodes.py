@@ -43,11 +43,6 @@ _BLUEPRINT = re.compile(r"(?<![\w.'])blueprint\??(?![\w.'])")
 _LABEL = re.compile(r'\s*"([^"\n]*)"')
 _ATTRIBUTE_OPTION = re.compile(r"\(\s*(\w+)\s*:=\s*")
 _KINDS = {"theorem": "theorem", "lemma": "theorem"}
-# What has a rule of its own here, also where an author redefines it.
-_KEPT = frozenset(
-    r"""\label \ref \eqref \cref \Cref \autoref \cite \item \emph \textbf \textit \text \mbox \footnote \index \todo
-    \ensuremath \color \textcolor""".split()
-)
 ADDRESS = "https://github.com/leanprover-community/mathlib4"
 
 
@@ -79,7 +74,8 @@ def read_macros(files: Mapping[str, str]) -> dict[str, Macro]:
     odd, macros = Counter[str](), dict[str, Macro]()
     for path in sorted(files):
         macros |= latex.read_macros(latex.strip_comments(files[path]), odd)[0]
-    macros = {name: macro for name, macro in macros.items() if name not in _KEPT and not name.endswith("}")}
+    kept = {*latex.KEPT, r"\todo"}
+    macros = {name: macro for name, macro in macros.items() if name not in kept and not name.endswith("}")}
     unusable = latex.find_circular_macros(macros) | latex.find_internal_macros(macros)
     return {name: macro for name, macro in macros.items() if name not in unusable}
 

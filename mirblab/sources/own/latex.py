@@ -69,11 +69,9 @@ _SOLUTION_PRINTED = re.compile(
     r"solution|answer|l[öo]sung|corrig[ée]|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
 )
 _PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
-# Commands that the reader has rules for, whatever an author's style makes of them.
-_KEPT = frozenset(
-    r"""\label \ref \eqref \pageref \cref \Cref \autoref \nameref \cite \item \proof \endproof \qed \QED \bbox \eop
-    \section \subsection \chapter \emph \textbf \textit \text \mbox \footnote \index \input \include \documentclass
-    \usepackage \newtheorem \ensuremath \color \textcolor \( \) \[ \] \\ \$ \% \& \# \_ \{ \}""".split()
+_KEPT = latex.KEPT.union(
+    r"""\pageref \nameref \proof \endproof \qed \QED \bbox \eop \section \subsection \chapter \input \include
+    \documentclass \usepackage \newtheorem \( \) \[ \] \\ \$ \% \& \# \_ \{ \}""".split()
 )
 _DISPLAY_END = re.compile(
     r"\s*\}?\s*(\\end\s*\{(?:equation|align|gather|eqnarray|multline|split|cases)\*?\}|\$\$|\\\])"

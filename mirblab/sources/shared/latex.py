@@ -39,6 +39,11 @@ _COMMANDS = {
     for name in names.split()
 }
 _ARGUMENTS = {name: kinds.count("m") for name, kinds in _COMMANDS.items() if "m" in kinds and "space" not in name}
+# Commands that the readers have rules for, whatever an author makes of them.
+KEPT = frozenset(
+    r"""\label \ref \eqref \cref \Cref \autoref \cite \item \emph \textbf \textit \text \mbox \footnote \index
+    \ensuremath \color \textcolor""".split()
+)
 _SILENT = re.compile(
     r"\\(?:(?P<name>" + "|".join(map(re.escape, _ARGUMENTS)) + r")(?:(?<=\})|(?![A-Za-z])\*?)|.)", re.DOTALL
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import string
 from collections import Counter
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
+from mirblab.sources.own.switches import choose_branches
 from mirblab.sources.own.tex_files import (
     DEFINITIONS,
     Documents,
@@ -37,12 +39,14 @@ _PRINTED = re.compile(
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _BEFORE_ARGUMENT = re.compile(r"\s*(?:\[[^][]*\]\s*)?")
 _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
+_REFERRED_AS = re.compile(r"\b[Rr]efname\s*=\s*\{?([^{},]+)")
 _CITED = re.compile(r"[\s(,;]*\[cite\]\)?")  # whose theorem it is says nothing of it
+_RESTATABLE = re.compile(r"\\begin\s*\{restatable\*?\}\s*(?:\[[^][]*\])?\s*\{[^{}]+\}\s*\{\s*([A-Za-z]+)\s*\}")
 _KEYED = re.compile(r"\s*,?\s*(?:name|title|note|label|style|continues|unnumbered|qed|restate)\s*=")
 _KEY = re.compile(
     r"([a-z]+)\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\[((?:[^][]|\[[^][]*\])*)\]|((?:[^,{}$]|\{[^{}]*\}|\$[^$]*\$)*))"
 )
-_RESTATED = re.compile(r"\s*\{([^{}]+)\}\s*\{[^{}]*\}")
+_RESTATED = re.compile(r"\s*\{([^{}]+)\}\s*\{\s*([^{}]*?)\s*\}")
 # Environments that an author defines as code, or as not printed.
 _EXCLUDED = re.compile(
     r"\\(?:excludecomment|lstnewenvironment|DefineVerbatimEnvironment|newtcblisting|newverbatim|RecustomVerbatimEnvironment"
@@ -59,10 +63,12 @@ _BOX = re.compile(
     r"leftbar|small|footnotesize|multicols|spacing|singlespace)\*?\}"
 )
 _HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
+_STEPS = re.compile(r"\\begin\s*\{(?:enumerate|itemize|description)\}")  # of a proof, not one of its own
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
 # What \newtheorem prints above a proof, and above what proves an exercise.
 _PROOF_PRINTED = re.compile(
-    r"(?:sketch of )?proof(?: sketch| of\b.*)?|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione"
+    r"(?:(?:sketch|idea|outline) of (?:the )?)?proof(?: sketch| idea| outline| of\b.*)?"
+    r"|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione"
     r"|demostraci[óo]n|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
 )
 _SOLUTION_PRINTED = re.compile(
@@ -79,7 +85,6 @@ _DISPLAY_END = re.compile(
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
     picture pgfpicture mfpic psfrags overpic prooftree algorithmic Verbatim alltt sageblock sagesilent sagecell sageout
     sagecommandline sageverbatim pycode pythoncode python code filecontents tikz axis""".split()
-_SWITCH = re.compile(r"\\newif\s*\\if([A-Za-z@]+)")
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
@@ -88,6 +93,7 @@ _GOES_ON = re.compile(
     r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
     re.IGNORECASE,
 )
+_HEADS = re.compile(r"\\(?:part|chapter|(?:sub)*section)(?![A-Za-z])")
 _FEW_WORDS = 4  # in formulas that stand alone between two proofs there is no claim
 _THIS = re.compile(
     rf"\W*(?:of\W+)?(?:(?:this|that|the|our|these)(?:\s+(?:same|main|above|previous|preceding|last))?\s+{_WORDS}\b(?!\s*~?\d)|it\b|this\b)",
@@ -124,6 +130,10 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
     \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}
     \newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
+    \newcommand{\glossary}{\@ifnextchar({\glossary@key}{\glossary@entry}}
+    \def\glossary@key(#1)#2#3{}\newcommand{\glossary@entry}[1]{}
+    \newcommand{\ier}{er}\newcommand{\iers}{ers}\newcommand{\iere}{re}\newcommand{\ieres}{res}
+    \newcommand{\ieme}{e}\newcommand{\iemes}{es}\newcommand{\up}[1]{#1}\newcommand{\fup}[1]{#1}
     \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
     \NewDocumentCommand{\raisebox}{m o o m}{#4}\newcommand{\tikzset}[1]{}\def\tikzstyle#1=[#2]{}
     \newcommand{\prd}[1]{\prod_{(#1)}\@ifnextchar\bgroup{\prd}{\,}}
@@ -146,7 +156,8 @@ _PACKAGES_COMMANDS |= {
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
     exer exercise exercises question ques problem problems conjecture hypothesis assumption setup axiom axioms algorithm
-    solution joke listing warning goal construction
+    solution joke listing warning goal construction aside discussion extract motivation recall reminder strategy tip
+    vocabulary
     bemerkung bemerkungen beispiel beispiele aufgabe aufgaben übung übungen übungsaufgabe definitionen erinnerung frage
     fragen vermutung annahme bezeichnung bezeichnungen konvention hinweis warnung konstruktion
     remarque remarques exemple exemples exercice exercices définition définitions conjecture hypothèse avertissement
@@ -205,6 +216,14 @@ class LabelIndex:
 
 
 @dataclass
+class ReadFile:
+    """The text of a file, and where its provable statements and its proofs end in it; None is for a proof."""
+
+    source: str
+    ends: list[tuple[int, Statement | None]] = field(default_factory=list)
+
+
+@dataclass
 class LatexContent:
     """All statements in the order of files and lines, and the proofs with heading, statement before and text between.
 
@@ -226,6 +245,7 @@ class LatexContent:
     unknown: Counter[str] = field(default_factory=Counter)
     headed: set[str] = field(default_factory=set)
     unclosed: list[str] = field(default_factory=list)  # places of environments that do not end
+    read: dict[str, ReadFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.labels = LabelIndex({file: document for file, (document, _) in self.places.items()})
@@ -236,14 +256,18 @@ class LatexContent:
         last: tuple[Statement, Environment] | None = None
         latest: tuple[Statement, Environment] | None = None
         end_of_proof = 0
+        ends = self.read.setdefault(name, ReadFile(source)).ends
         for block in self._blocks(name, source):
             if block.kind not in PROOFS:
                 if statement := self._statement(block, source, name):
                     statements[id(block)], latest = statement, (statement, block)
                     last = last if is_rarely_proved(statement) else latest
+                    ends += [] if is_rarely_proved(statement) else [(block.after, statement)]
             elif proof := self._proof(block, source, name):
                 option, last = drop_line_marks(block.option), _not_inside(last, block, statements)
                 before = last[0] if last and last[1].section == block.section else None
+                before = before if latest or ends else self._last_before(name, source[: block.start])
+                ends.append((block.after, None))
                 is_second = last is not None and last[1].after < end_of_proof <= block.start
                 gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
                 if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
@@ -265,6 +289,33 @@ class LatexContent:
         n_headed = Counter(block.kind for block in blocks if _HEADED.match(source, block.begin))
         self.headed = {kind for kind, count in n_headed.items() if 2 * count > n_blocks[kind]}
         return blocks
+
+    def _last_before(self, name: str, text: str) -> Statement | None:
+        r"""Return the statement before the `\input` of a file whose *text* has none before a proof, or None.
+
+        Neither a heading nor a proof may stand between them, nor a file without either.
+        """
+        document, place = self.places[name]
+        above = {file: own for file, (number, own) in self.places.items() if number == document and file in self.read}
+        parent = next((file for file, own in above.items() if place and own == place[:-1]), "")
+        if not parent or _HEADS.search(text):
+            return None
+        beside = [file for file, own in above.items() if own and own[:-1] == place[:-1] and own < place]
+        near = max(beside, key=lambda file: above[file], default="")
+        start, end = (self._find_input(parent, file) if file else 0 for file in (near, name))
+        within, owner = self.read[parent], None
+        ends = [(at, each) for at, each in within.ends if at <= end]
+        if ends and (not near or ends[-1][0] > start):
+            at, owner = ends[-1]
+        elif near and self.read[near].ends and not _HEADS.search(self.read[near].source, self.read[near].ends[-1][0]):
+            at, owner = start, self.read[near].ends[-1][1]
+        return None if owner is None or _HEADS.search(within.source, at, end) else owner
+
+    def _find_input(self, parent: str, name: str) -> int:
+        """Return where the text of *parent* inputs a file, its end if that is unknown."""
+        stem, source = posixpath.splitext(posixpath.basename(name))[0], self.read[parent].source
+        found = re.search(rf"\\[A-Za-z]+\*?\s*\{{[^{{}}]*(?<![\w-]){re.escape(stem)}(?:\.tex)?\s*\}}", source)
+        return found.start() if found else len(source)
 
     def _proof(self, block: Environment, source: str, name: str) -> OwnProof | None:
         content = self._show_inner(drop_line_marks(source[block.begin : block.end]))
@@ -452,7 +503,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     odd: Counter[str] = Counter()
     texts = read_sources(files, encoding, odd)
     texts = {name: _drop_bookmark_definitions(text) for name, text in texts.items()}
-    texts = _choose_branches({name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()})
+    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()}
+    texts = choose_branches(texts, find_documents(texts))
     documents = find_documents(texts)
     macros = _macros(texts, documents, odd)
     plain = [
@@ -475,6 +527,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
         ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
     labels = _kinds_of_labels(ready, content)
+    restatable = {name for text in texts.values() for name in _RESTATABLE.findall(text)}
+    ready = _announce_restated(ready, restatable) if restatable else ready
     for name in sorted(ready, key=lambda name: content.places[name]):
         content.read_file(name, _plain_references(ready[name], labels))
     content.assign_proofs()
@@ -494,21 +548,6 @@ def _written_out(
     written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(kinds)), " ")
     written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
     return _mark_plain_proofs(_plain_headings(written, kinds), kinds, odd)
-
-
-def _choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
-    r"""Return *texts* with the printed branch of each `\iffalse`, `\iftrue` and conditional of `\newif`.
-
-    The last setting of a switch counts, in the order of the files; one that is never set is false, as in TeX.
-    """
-    switches = dict.fromkeys((name for text in texts.values() for name in _SWITCH.findall(text)), False)
-    setting = re.compile(r"\\(" + "|".join(map(re.escape, switches)) + r")(true|false)(?![A-Za-z@])")
-    if switches:
-        for text in texts.values():
-            switches |= {name: value == "true" for name, value in setting.findall(text)}
-        texts = {name: setting.sub("", _SWITCH.sub("", text)) for name, text in texts.items()}
-    values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
-    return {name: latex.choose_branches(text, values) for name, text in texts.items()}
 
 
 def _proof_like(words: str) -> str:
@@ -554,13 +593,19 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
     lists = {name.strip(): like.strip() for text in plain for name, like in _LIST.findall(text)}
     for edge in (r"\begin", r"\end"):
         written |= {f"{edge}{{{name}}}": Macro((), f"{edge}{{{like}}}") for name, like in lists.items()}
+    bare = "|".join(["proof", *(kind for kind in kinds if kind.isalpha() and rf"\{kind}" not in macros)])
+    as_command = re.compile(rf"\\(end)?({bare})(?![A-Za-z@])\*?")  # \proof ... \endproof in a definition
     for command, begin in macros.items():
         if not command.startswith(r"\begin{"):
             continue
         name = command[len(r"\begin{") : -1]
         end = macros[rf"\end{{{name}}}"]
         counted = re.sub(r"\\the[A-Za-z]+", lambda used: macros.get(used[0], _NUMBERED).body, begin.body)
-        opened, closed = _structure(counted, r"\begin"), _structure(end.body, r"\end")
+        counted, ended = (
+            as_command.sub(lambda match: rf"\{'end' if match[1] else 'begin'}{{{match[2]}}}", body)
+            for body in (counted, end.body)
+        )
+        opened, closed = _structure(counted, r"\begin"), _structure(ended, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
         arguments = " ".join(
             f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1)
@@ -572,7 +617,9 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             opened, closed = rf"\begin{{{name.rstrip('*')}*}}{heading}", rf"\end{{{name.rstrip('*')}*}}"
         elif name in PROOFS:
             continue
-        elif not holds and (_PROOF_NAME.fullmatch(name) or _PROOF_TEXT.search(begin.body)):
+        elif not holds and (
+            (_PROOF_NAME.fullmatch(name) and not _STEPS.search(begin.body)) or _PROOF_TEXT.search(begin.body)
+        ):
             opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
         written[command] = Macro(begin.arguments, opened)
         written[rf"\end{{{name}}}"] = Macro((), closed)
@@ -596,24 +643,25 @@ def _structure(body: str, edge: str) -> str:
 def _plain_headings(text: str, kinds: Collection[str]) -> str:
     r"""Return *text* with `\begin{lemma}[name=Zorn, label=zorn]` as `\begin{lemma}[Zorn]\label{zorn}`.
 
-    A `restatable` statement, of the package thm-restate, becomes one of its kind.
+    A `restatable` statement, of the package thm-restate, becomes one of its kind; the name by which it is stated again
+    is a label of it.
     """
     step = re.compile(
         r"\\begin\s*\{(?P<begin>" + "|".join(map(re.escape, sorted({*kinds, *PROOFS}))) + r"|restatable\*?)\}"
         r"|\\end\s*\{restatable\*?\}"
     )
-    parts, at, waiting = list[str](), 0, ""
+    parts, at, waiting, again = list[str](), 0, "", ""
     for match in step.finditer(text):
         option, after = latex.read_optional_argument(text, match.end())
         option = _without_braces(option)
         kind = match["begin"] or waiting
         if not match["begin"]:
-            parts += [text[at : match.start()], rf"\end{{{kind}}}"] if kind else []
+            parts += [text[at : match.start()], rf"\label{{{again}}}\end{{{kind}}}"] if kind else []
             at, waiting = (match.end() if kind else at), ""
             continue
         if kind.startswith("restatable"):
             named = _RESTATED.match(text, after)
-            kind, after, waiting = (named[1], named.end(), named[1]) if named else ("", at, "")
+            kind, after, waiting, again = (named[1], named.end(), named[1], named[2]) if named else ("", at, "", "")
         elif not _KEYED.match(option):
             continue
         if kind:
@@ -622,6 +670,15 @@ def _plain_headings(text: str, kinds: Collection[str]) -> str:
             parts += [text[at : match.start()], rf"\begin{{{kind}}}", written]
             at = after
     return "".join([*parts, text[at:]])
+
+
+def _announce_restated(texts: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    r"""Return *texts* with "Proof of \ref{main}." for each `\main*` before a proof, where *names* can be restated."""
+    again = re.compile(
+        r"\\(" + "|".join(map(re.escape, sorted(names))) + r")(?![A-Za-z@])\*?"
+        r"\s*(?=(?:\ue002\d+\ue003)?\s*\\begin\s*\{(?:" + "|".join(map(re.escape, PROOFS)) + r")\})"
+    )
+    return {file: again.sub(r"\n\nProof of \\ref{\1}.\n", text) for file, text in texts.items()}
 
 
 def _without_braces(option: str) -> str:
@@ -723,7 +780,8 @@ def _drop_bookmark_definitions(text: str) -> str:
 
 def _macros(texts: Mapping[str, str], documents: Documents, odd: Counter[str]) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
-    defined = {name: latex.read_macros(drop_line_marks(text), odd)[0] for name, text in texts.items()}
+    definers = {name: each for text in texts.values() for name, each in latex.find_definers(text).items()}
+    defined = {name: latex.read_macros(drop_line_marks(text), odd, definers)[0] for name, text in texts.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
     circular: set[str] = set()
     scopes = find_scopes(texts, documents)
@@ -745,7 +803,7 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         for name, printed, options, named in _PRINTED.findall(text):
-            given = _NAME.findall(options)[-1:]
+            given = (_NAME.findall(options) or _REFERRED_AS.findall(options))[-1:]
             words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or "".join(given))).casefold().strip()
             if words:
                 found[(name or named).strip()] = words

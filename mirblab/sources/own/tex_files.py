@@ -194,6 +194,16 @@ def find_scopes(texts: Mapping[str, str], documents: Documents) -> dict[str, tup
     return {name: tuple(scope) for name, scope in scopes.items()}
 
 
+def find_readers(texts: Mapping[str, str], documents: Documents) -> dict[str, tuple[str, ...]]:
+    """Return by file the files of its document, of several that of most files; else those of `find_scopes`."""
+    readers = find_scopes(texts, documents)
+    largest: dict[str, str] = {}
+    for first in sorted(documents, key=lambda first: -len(documents[first])):
+        for name in documents[first]:
+            largest.setdefault(name, first)
+    return readers | {name: readers[first] for name, first in largest.items()}
+
+
 def _nearest(name: str, documents: Mapping[str, Iterable[str]]) -> list[str]:
     """Return the files of the documents in a file's folder, else of those in the next one above it."""
     near, folder = list[str](), posixpath.join(name, "")

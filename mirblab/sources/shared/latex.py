@@ -28,6 +28,7 @@ _COMMANDS = {
             footcitetext bibliography bibliographystyle input include includegraphics refstepcounter stepcounter
             usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist
             lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch
+            fontfamily fontseries fontshape fontencoding
             linespread pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols}
             begin{minipage} begin{adjustwidth} begin{varwidth} begin{spacing}""",
         "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
@@ -35,6 +36,7 @@ _COMMANDS = {
             subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
         "mmp": "fcolorbox resizebox multicolumn multirow",
         "mmm": "addcontentsline definecolor crefname",
+        "mmmm": "usefont",
     }.items()
     for name in names.split()
 }
@@ -55,7 +57,7 @@ _LINE_END = re.compile(r"(?:[ \t]*+\n(?![ \t]*+\n))?")
 _ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _ESCAPED_OR_BRACKET = re.compile(r"\\.|[][{}]", re.DOTALL)
 _DISPLAYS = (
-    r"(?:(?:equation|align|alignat|x+alignat|eqnarray|gather|multline|displaymath|math|flalign|IEEEeqnarray|dmath)\*?"
+    r"(?:(?:equation|align|alignat|x+alignat|eqnarray|gather|multline|displaymath|math|flalign|IEEEeqnarray|dmath|(?:sub)?numcases|empheq)\*?"
     r"|tikzcd|tikzpicture|CD|diagram)"
 )
 # In LaTeX, a subscript or power that is no formula's shows that the environment around it is mathematical.
@@ -127,6 +129,8 @@ _LETTERS |= {"og": "«", "fg": "»", "textendash": "--", "textemdash": "---", "l
 _LETTERS |= {"aa": "å", "AA": "Å", "S": "§", "j": "j", "ldots": "...", "dots": "...", "LaTeX": "LaTeX", "TeX": "TeX"}
 _LETTER = re.compile(r"\\(" + "|".join(_LETTERS) + r")(?![A-Za-z])(?:[ \t]*\n|[ \t]+)?(?:\{\})?")
 _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
+_QUOTES = re.compile(r"``|''|\"[`']")  # the last two are those of babel in German
+_NUMBERS_PARTS = re.compile(r"\\(?:begin|end)\s*\{subequations\}[ \t]*\n?")  # of one display, no paragraph
 _BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
 _HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
 _TABLE = re.compile(
@@ -145,12 +149,13 @@ _FIGURE_ARGUMENT = re.compile(
 # What a formula does not need: boxes around mathematics, variants for other sizes, and the place of an end mark.
 _LAYOUT = re.compile(
     r"\\(?:nonumber|notag|qedhere|xspace|allowbreak|displaybreak|nobreak)(?![A-Za-z])(?:\[\d\])?|\\math(?:open|close)\s*\{\}"
+    r"|(?<=\\hbox)\s*to\s*-?[\d.]+\s*[a-z]{2}|\\hfill?(?![A-Za-z])"
     r"|\\(?:pre|post)displaypenalty\s*=?\s*-?\d+|\\(?:l?eqno)\s*(?:\\[a-z]+\s*)?\{(?:[^{}]|\{[^{}]*\})*\}"
 )
 # A letter of another alphabet, from an author's command, which an accent takes as its argument only in braces.
 _UNBRACED = re.compile(
     r"(\\(?:overline|underline|bar|hat|tilde|vec|dot|ddot|check|breve|widehat|widetilde|sqrt))\s*"
-    r"(\\math(?:bb|bf|cal|frak|rm|scr|it|sf)\s*(?:\{[A-Za-z]\}|[A-Za-z](?![A-Za-z])))"
+    r"(\\math(?:bbm?|bf|cal|ds|frak|rm|scr|it|sf)(?:\s*\{[A-Za-z]\}|\s+[A-Za-z](?![A-Za-z])))"
 )
 _BOXED_FORMULA = re.compile(r"(\\math(?:bin|rel|ord|op)\s*|(?<![A-Za-z]))\{\$([^$]*)\$\}")
 _LONGEST_OPTION = 2_000
@@ -160,10 +165,21 @@ _DEFINES = re.compile(
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
     r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
 )
+_BY_SPECIFICATION = re.compile(r"\\(?:New|Renew|Provide|Declare)Document")
 _SUFFIX = re.compile(r"\s*[^\s\\\[{]")
 _RENAMED = r"(\\(?:(?:re)?newcommand|providecommand|DeclareMathOperator|def))(?![A-Za-z])"
 _RENAMES = re.compile(
     rf"\\(?:newcommand|def)\*?\s*\{{?\s*(\\[A-Za-z]+)\s*\}}?\s*\{{\s*{_RENAMED}\s*\}}|\\let\s*(\\[A-Za-z]+)\s*=?\s*{_RENAMED}"
+)
+# What a command defines whose definition has one of these names its arguments.
+_DEFINES_ARGUMENT = re.compile(
+    r"\\(?:(?:new|renew|provide)command|DeclareRobustCommand|DeclareMathOperator|[gex]?def|let"
+    r"|(?:New|Renew|Provide|Declare)DocumentCommand)\*?\s*\{?\s*(?:#\d|\\csname[^\\]*#\d)"
+    r"|\\(?:(?:re)?newenvironment\*?|@namedef|csdef)\s*\{[^{}]*#\d"
+)
+_NAMED = re.compile(
+    r"\\expandafter\s*(?P<how>\\[A-Za-z]+\*?)\s*\\csname\s*(?P<name>[A-Za-z@]+)\s*\\endcsname"
+    r"|\\(?:@namedef|csdef)\s*\{\s*(?P<defined>[A-Za-z@]+)\s*\}"
 )
 _CHARACTER = re.compile(r"\\(?:mathchardef|chardef)\s*(\\[A-Za-z]+)\s*=?\s*\"0*([2-7][0-9A-F])(?![0-9A-F])")
 _IN_TEXT = re.compile(r"\\(?:text|mbox)\s*\{\s*\Z")
@@ -180,7 +196,7 @@ _SPECIFIED = re.compile(  # the arguments of \NewDocumentCommand
 )
 _ALIAS = re.compile(r"\s*=?\s*(\\(?:[A-Za-z@]+|.))")
 _PRIMITIVE = re.compile(
-    r"\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|char|setbox|vcenter|baselineskip|lineskiplimit|mathsurround|openin|[gex]?def|let|newcommand|renewcommand"
+    r"\\(?:if[a-z]*|futurelet|csname|expandafter|catcode|char|setbox|vcenter|halign|ialign|baselineskip|lineskiplimit|mathsurround|openin|[gex]?def|let|newcommand|renewcommand"
     r"|newenvironment|@[a-z]*for|loop|advance)(?![A-Za-z@])|\\[A-Za-z@]*_[A-Za-z_@]*:"
 )
 _INTERNAL = re.compile(r"\\[A-Za-z]*@[A-Za-z@]*")
@@ -200,6 +216,12 @@ _IS_EMPTY = re.compile(
     r"\\ifx?\s*(?:(?P<edge>\\(?:relax|@?empty)|[^\\#\s])\s*(?:\\detokenize\s*\{)?#(?P<number>\d)\}?\s*(?P=edge)"
     r"|#(?P<first>\d)\s*\\(?:@?empty|relax)|#(?P<braced>\d)\s*\{\s*\})(?![A-Za-z@])\s?"
 )
+_SIGN_OF_CHARACTER = re.compile(r"\\mathchar`\\?([^A-Za-z\s\\])\s?")
+_RELAX = re.compile(r"\\relax(?![A-Za-z@])[ \t]*")
+_EXPANDED_FIRST = re.compile(r"\\expandafter\s*(?=#\d\s*#\d)")
+# What \xspace has a blank before, beside words: within a formula a blank would not matter.
+_GOES_ON_IN_TEXT = re.compile(r"[ \t\n]+(?:\$|\\\(|\\(?:emph|text[a-z]+|[A-Za-z]*(?:ref|cite)[a-z]*)(?![A-Za-z]))")
+_WORDS_AND_BLANK = re.compile(r"[A-Za-z][A-Za-z.,;:'~ -]*[A-Za-z.,;:]\s+")
 _IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
 _NOTHING = re.compile(
     r"\\nonscript(?![A-Za-z])\s*(?:\\[:;,!>])?"
@@ -213,6 +235,7 @@ _CONDITIONALS = frozenset(
     """if ifcat ifx ifnum ifdim ifodd ifvmode ifhmode ifmmode ifinner ifvoid ifhbox ifvbox ifeof ifcase ifdefined
     ifcsname iffontchar""".split()
 )
+_SAVED = "\ue005"  # in place of a backslash: the command as it was before an author defined it anew
 _ENDS_IN_COMMAND = re.compile(r"\\[A-Za-z@]+$")
 _ARGUMENT = re.compile(r"(\\[A-Za-z@]+)?#([1-9])")
 _PARAGRAPH_OR_BRACE = re.compile(r"\\.|[{}]|\n[ \t]*\n", re.DOTALL)
@@ -254,6 +277,13 @@ class Macro:
 
     arguments: tuple[str, ...]
     body: str
+
+
+# In LaTeX, \@dblarg\x{A} is \x[A]{A}.
+_TWICE = {
+    r"\@dblarg": Macro(("m",), r"\@ifnextchar[{#1}{\@xdblarg{#1}}"),
+    r"\@xdblarg": Macro(("m", "m"), "#1[{#2}]{#2}"),
+}
 
 
 def drop_environments(source: str, names: Iterable[str], instead: str = "") -> str:
@@ -465,17 +495,35 @@ def find_environments(
     return closed, [*loose, *(label for block in unclosed for label in block.labels)], unclosed
 
 
-def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
+def read_macros(
+    source: str, odd: Counter[str], definers: Mapping[str, Macro] | None = None
+) -> tuple[dict[str, Macro], str]:
     r"""Return the commands that *source* (without comments) defines, and *source* without the definitions.
 
     An environment gives `\begin{name}` and `\end{name}`. Definitions that look ahead or branch count in *odd*.
+    *definers* are the commands of other files that define commands, see `find_definers`.
     """
+    macros, rest, own, unfollowed = _read_definitions(source, odd)
+    if makers := {**(definers or {}), **own}:
+        made, *_ = _read_definitions(_written_definitions(rest, makers), Counter())
+        macros |= {name: macro for name, macro in made.items() if not unfollowed & set(_commands(macro.body))}
+    for name in [name for name in macros if rf"\end{name[1:]}" in macros]:  # \def\claim{...}\def\endclaim{...}
+        macros.setdefault(rf"\begin{{{name[1:]}}}", macros[name])
+        macros.setdefault(rf"\end{{{name[1:]}}}", macros[rf"\end{name[1:]}"])
+    return macros, rest
+
+
+def _read_definitions(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str, dict[str, Macro], set[str]]:
+    """Return commands, *source* without definitions, the commands that define others, and those not followed."""
     macros: dict[str, Macro] = {}
+    definers: dict[str, Macro] = {}
+    unfollowed, lets = set[str](), set[str]()
     renamed = {braced or let: usual or same for braced, usual, let, same in _RENAMES.findall(source)}
     if renamed:  # \newcommand{\nc}{\newcommand} \nc{\R}{\mathbb{R}}
         names = "|".join(map(re.escape, renamed))
         defines = re.compile(rf"({names})(?=\*?\s*(?:\{{\s*)?\\)")
         source = defines.sub(lambda match: renamed[match[1]], _RENAMES.sub("", source))
+    source = _NAMED.sub(lambda named: (named["how"] or r"\def") + f"\\{named['name'] or named['defined']} ", source)
     macros |= {name: Macro((), chr(int(code, 16))) for name, code in _CHARACTER.findall(source)}
     ends = match_braces(source)
     parts: list[str] = []
@@ -491,7 +539,11 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
         at = after
         if match["suffix"]:
             continue
-        if found is None:
+        is_command = match["how"] is not None and match["how"] != "let" and "Paired" not in match["how"]
+        if found and is_command and _DEFINES_ARGUMENT.search(found[0].body):
+            definers[name] = found[0]
+        elif found is None or (is_command and _is_primitive(found[0])):
+            unfollowed |= {name} if name else set()
             odd["definitions of commands that cannot be followed"] += 1
         elif match["environment"]:
             macros |= {
@@ -500,11 +552,24 @@ def read_macros(source: str, odd: Counter[str]) -> tuple[dict[str, Macro], str]:
             }
         elif match["how"] == "let" and found[0].body in (r"\relax", r"\undefined", r"\@undefined"):
             macros.pop(name, None)
+        elif match["how"] == "let":
+            lets |= {name} - macros.keys() if found[0].body not in macros else set()
+            macros[name] = macros.get(found[0].body, found[0])
         else:
             found[0], inner = _lift_definitions(found[0])
             macros |= inner
-            macros[name] = macros.get(found[0].body, found[0]) if match["how"] == "let" else found[0]
-    return macros, "".join([*parts, source[at:]])
+            macros[name] = found[0]
+    for name in lets & macros.keys():  # \let\oldphi\phi \renewcommand{\phi}{\varphi}
+        renewed = macros.get(macros[name].body)
+        if renewed and name not in _commands(renewed.body):
+            macros[name] = Macro((), f"{_SAVED}{macros[name].body[1:]} ")
+    while new := {name for name, each in macros.items() if definers.keys() & set(_commands(each.body))} - {*definers}:
+        definers |= {name: macros[name] for name in new}
+    return macros, "".join([*parts, source[at:]]), definers, unfollowed
+
+
+def _commands(body: str) -> list[str]:
+    return re.findall(r"\\[A-Za-z@]+", body)
 
 
 def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, int]) -> tuple[list[Macro] | None, int]:
@@ -518,7 +583,7 @@ def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, i
         if pattern is None:
             return None, at
         arguments, at = _delimited(pattern[0]), pattern.end()
-    elif "Document" in match[0]:
+    elif _BY_SPECIFICATION.match(match[0]):
         start = _end_of(_BLANKS, source, at)
         arguments, at = _specified(source[start + 1 : ends.get(start, start)]), ends.get(start, at - 1) + 1
     elif how.startswith("DeclarePaired"):
@@ -539,19 +604,42 @@ def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, i
         single = _SINGLE_TOKEN.match(source, at) if how.endswith(("newcommand", "Delimiter", "DelimiterX")) else None
         if at not in ends and single is None:
             return None, at
-        body, at = (single[0], single.end()) if single else (source[at + 1 : ends[at]].strip(), ends[at] + 1)
-        body = _NOTHING.sub("", _first_choice(_IN_FORMULA.sub(r"\\ensuremath{\1}", body)))
-        bodies.append(f"{body} " if re.search(r"(?<!\\)\\$", body) else body)
+        body, at = (single[0], single.end()) if single else (source[at + 1 : ends[at]], ends[at] + 1)
+        bodies.append(_plain_body(body))
     if how.startswith("DeclarePaired"):
         inside = re.sub(r"\\delimsize(?![A-Za-z])\s*", "", bodies[2]) if n_bodies == 3 else "#1"
         return [Macro(arguments, f"{bodies[0]} {inside} {bodies[1]}")], at
     if how == "DeclareMathOperator":
         bodies = [rf"\operatorname{{{bodies[0]}}}"]
-    if not match["environment"] and _PRIMITIVE.search(_TEST.sub("", _IS_EMPTY.sub("", bodies[0]))):
-        return None, at
     if r"\@ifstar" in bodies[0]:
         arguments = tuple(kind for kind in arguments if kind != "*")
     return [Macro(arguments, bodies[0]), *(Macro((), body) for body in bodies[1:])], at
+
+
+def _plain_body(given: str) -> str:
+    r"""Return a definition without what prints nothing; a `\relax` may be the branch of a test, or its edge."""
+    body = _first_choice(_IN_FORMULA.sub(r"\\ensuremath{\1}", given.strip()))
+    body = _IS_EMPTY.sub(lambda match: rf"\ifx\empty#{_number_asked(match)}\empty ", body)
+    body = _RELAX.sub("{}", body) if _TEST.search(body) else body
+    body = _NOTHING.sub("", _SIGN_OF_CHARACTER.sub(r"\1", _EXPANDED_FIRST.sub("", body)))
+    is_open = re.search(r"(?<!\\)\\$", body) or _WORDS_AND_BLANK.fullmatch(given.lstrip())
+    return f"{body} " if is_open else body
+
+
+def _is_primitive(macro: Macro) -> bool:
+    return _PRIMITIVE.search(_TEST.sub("", _IS_EMPTY.sub("", macro.body))) is not None
+
+
+def find_definers(source: str) -> dict[str, Macro]:
+    r"""Return the commands of *source* that define what their arguments name, as `\newcommand{\mk}[2]{\def#1{#2}}`."""
+    return _read_definitions(source, Counter())[2] if _DEFINES_ARGUMENT.search(source) else {}
+
+
+def _written_definitions(source: str, definers: Mapping[str, Macro]) -> str:
+    """Return the paragraphs of *source* that use the *definers*, written out."""
+    uses = re.compile("(?:" + "|".join(map(re.escape, definers)) + r")(?![A-Za-z@])")
+    used = (part for part in _split_paragraphs(source) if uses.search(part)) if uses.search(source) else ()
+    return "".join(_expand(part, {**_TWICE, **definers}) or "" for part in used)
 
 
 def _lift_definitions(macro: Macro) -> tuple[Macro, dict[str, Macro]]:
@@ -636,7 +724,8 @@ def expand_macros(text: str, macros: Mapping[str, Macro], odd: Counter[str]) -> 
         written = _expand(part, macros)
         odd["texts whose commands are too long written out (left as they are)"] += written is None
         parts.append(part if written is None else written)
-    text = choose_branches("".join(parts), {"iftrue": True, "iffalse": False})
+    text = "".join(parts).replace(_SAVED, "\\").replace(_NO_VALUE, "")
+    text = choose_branches(text, {"iftrue": True, "iffalse": False})
     text = re.sub(r"\\xspace(?![A-Za-z])[ \t]*(?=[A-Za-z0-9(`])", " ", text)
     return re.sub(r"\\xspace(?![A-Za-z])", "", text)
 
@@ -795,7 +884,7 @@ def _unwrap(text: str, odd: Counter[str]) -> str:
 
 def _plain(text: str, odd: Counter[str]) -> str:
     """Return the text, whose formulas are hidden, without commands; a paragraph or list item is one line."""
-    text = _ACCENT.sub(_accented, text)
+    text = _ACCENT.sub(_accented, _NUMBERS_PARTS.sub(" ", text))
     text = _LETTER.sub(lambda match: _LETTERS[match[1]], text)
     text = _DROPPED.sub(" ", _ROMAN.sub(lambda match: _roman(int(match[1])), _TABLE.sub(_rows, text)))
     text = re.sub(r"\\[/@\-]", "", _BLANK.sub(" ", text))
@@ -806,7 +895,7 @@ def _plain(text: str, odd: Counter[str]) -> str:
         odd[f"command outside mathematics: {named or other}"] += 1
     text = _PRINTED_COMMAND.sub(lambda match: "" if match[1] else " ", text)
     text = re.sub(r"(?<!\\)[{}]", "", re.sub(r"(?<!\\)&", " ", text.replace("}{", "} {")))
-    text = text.replace("``", '"').replace("''", '"')
+    text = _QUOTES.sub('"', text)
     return "\n".join(re.sub(r"\s+", " ", part) for part in re.split(r"\n\s*\n", text))
 
 
@@ -858,14 +947,16 @@ def _expand(text: str, macros: Mapping[str, Macro]) -> str | None:
         if name in macros:
             given, end = _arguments(text, at, macros[name], is_environment=name.endswith("}"))
             body = _fill_in(macros[name].body, given)
+            is_spaced = body.endswith(r"\xspace") and bool(_GOES_ON_IN_TEXT.match(text, at))
         elif (test := _TEST.fullmatch(name)) and (decided := _decide(text, at, test)):
-            body, end = decided
+            (body, end), is_spaced = decided, False
         else:
             continue
         before = text[: match.start()]
         body = f"{{{body}}}" if (before or "".join(parts[-1:]))[-1:] in ("_", "^") else body
         # A command that ends in a letter, or a formula, must not run into the next word.
-        gap = " " if re.search(r"\\(?:[A-Za-z]+|end\{[^{}]*\})$", body) and text[end : end + 1].isalpha() else ""
+        runs_on = re.search(r"\\(?:[A-Za-z]+|end\{[^{}]*\})$", body) and text[end : end + 1].isalpha()
+        gap = " " if runs_on or is_spaced else ""
         parts += [before] if before else []
         text, at = body + gap + text[end:], 0
         # Nor must the command before run into it.
@@ -899,14 +990,20 @@ def _decide(text: str, at: int, test: re.Match[str]) -> tuple[str, int] | None:
 def _fill_in(body: str, arguments: list[str]) -> str:
     def fill(match: re.Match[str]) -> str:
         given = "".join(arguments[int(match[2]) - 1 : int(match[2])])
-        # A command must not run into the argument after it.
-        return (match[1] or "") + (" " if match[1] and given[:1].isalpha() else "") + given
+        # A command must not run into the argument after it, nor an argument that ends with one into the next.
+        gap = " " if _ENDS_IN_COMMAND.search(given) and body[match.end() : match.end() + 1] == "#" else ""
+        return (match[1] or "") + (" " if match[1] and given[:1].isalpha() else "") + given + gap
 
     def ask(match: re.Match[str]) -> str:
-        number = int(match["number"] or match["first"] or match["braced"])
-        return r"\iffalse " if "".join(arguments[number - 1 : number]).strip() else r"\iftrue "
+        number = _number_asked(match)
+        given = _RELAX.sub("", "".join(arguments[number - 1 : number]).strip())
+        return r"\iffalse " if given else r"\iftrue "
 
     return _ARGUMENT.sub(fill, _IS_EMPTY.sub(ask, body) if r"\if" in body else body)
+
+
+def _number_asked(test: re.Match[str]) -> int:
+    return int(test["number"] or test["first"] or test["braced"])
 
 
 def _closing(text: str, start: int) -> int:
@@ -945,6 +1042,15 @@ def _arguments(text: str, at: int, macro: Macro, *, is_environment: bool = False
     if not macro.arguments and text[at - 1 : at].isalpha() and text[at : at + 1].isspace():
         at = _end_of(_BLANKS_AFTER_COMMAND, text, at)
     return given, at
+
+
+def read_arguments(text: str, at: int, count: int) -> tuple[list[str], int]:
+    r"""Return the arguments in braces from position *at*, at most *count*, and their end.
+
+    >>> read_arguments(r"{a} {b{c}}{d}", 0, 2)
+    (['a', 'b{c}'], 10)
+    """
+    return _arguments(text, at, Macro(("m",) * count, ""), is_environment=True)
 
 
 def _argument(text: str, at: int, kind: str, *, is_environment: bool) -> tuple[list[str], int] | None:

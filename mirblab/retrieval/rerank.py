@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def used_settings(
 
 
 def _read_entry(name_or_folder: str) -> dict[str, Any]:
-    entries, folder = registry.read_registry("rerankers"), Path(name_or_folder)
+    entries, folder = registry.read_registry("rerankers"), paths.expand_home(name_or_folder)
     if name_or_folder not in entries:
         if find_trained(name_or_folder):
             return {"kind": "cross-encoder"} | _trained(name_or_folder)
@@ -76,8 +75,8 @@ def _read_entry(name_or_folder: str) -> dict[str, Any]:
         raise MirblabError(f"{where} lacks {_NEEDED[entry['kind']]}; add it to the entry")
     if entry["kind"] == "max-sim":
         entry["key"] = encoder(entry["encoder"]).key
-    elif paths.path_exists(entry["id"]):
-        entry["revision"] = folder_digest(Path(entry["id"]))
+    elif paths.path_exists(folder := paths.expand_home(entry["id"])):
+        entry["revision"] = folder_digest(folder)
     elif not entry.get("revision"):
         raise MirblabError(f"{where} has no revision; pin one")
     return entry
@@ -168,7 +167,9 @@ def _cross_encode(
 
     trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
     halved = settings.get("dtype") == "bfloat16"
-    model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust, halved)
+    folder = paths.expand_home(settings["id"])
+    name = str(folder) if paths.path_exists(folder) else settings["id"]
+    model = _cross_encoder(name, settings.get("revision", ""), max_length, trust, halved)
     device = model.device.type
     used_docs, places = np.unique(docs, return_inverse=True)
     doc_texts, query_texts = texts_at(collection.texts, used_docs), _instructed_queries(settings, collection)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from mirblab.core import registry
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.retrieval import rerank, systems
@@ -92,6 +95,21 @@ def test_a_cross_encoder_from_a_folder_reranks(tiny_cross_encoder, make_folder):
     for row in scored.itertuples():
         single = model.predict([(c.query(row.query_id), c.document(row.doc_id))])[0]
         assert row.score == pytest.approx(float(single), abs=1e-5)
+
+
+def test_a_folder_in_the_home_may_begin_with_a_tilde(tiny_cross_encoder, make_folder, monkeypatch):
+    """Given by name, or as the id of an entry, which was looked for on the Hub."""
+    for home in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(home, str(Path(tiny_cross_encoder).parent))
+    tilde = f"~/{Path(tiny_cross_encoder).name}"
+    c = catalogue.load(make_folder())
+    run = runs.from_positions([0, 1], [0, 1], [1, 1], c.query_ids, c.doc_ids, "x", c.name)
+    expected = rerank.score_shortlist(run, c, tiny_cross_encoder).score.tolist()
+    assert rerank.score_shortlist(run, c, tilde).score.tolist() == expected
+    own = registry.read_registry("rerankers") | {"own": {"kind": "cross-encoder", "id": tilde, "max_length": 32}}
+    monkeypatch.setattr(registry, "read_registry", lambda name: own)
+    assert len(rerank.reranker_settings("own")["revision"]) == len(rerank.reranker_settings(tilde)["revision"])
+    assert rerank.score_shortlist(run, c, "own").score.tolist() == expected
 
 
 def test_a_hub_model_that_is_not_here_says_what_to_do(monkeypatch):

@@ -85,6 +85,8 @@ def test_a_saved_command_is_that_before_it_was_renewed(tmp_path, preamble, insid
          r"$A=2\to B$ is $2$ or $2$ not"),
         (r"\newcommand{\ie}{i.e., }\newcommand{\x}{x }", r"A, \ie B, $\x y$", "A, i.e., B, $xy$"),
         ("", r"la 3\ieme{} fois, \(i\)\ieme\ ligne", r"la 3e fois, \(i\)e ligne"),
+        ("", r"A \begin{tasks}[style=x](2)\task* one\task $x$\end{tasks} in \unit[9.8]{m} or \unitfrac{m}{s}",
+         "A\n(a) one\n(b) $x$\nin 9.8 m or m/s"),
         ("", r"A\glossary(b){$B$}{the letter} and\glossary{c} C", "A and C"),
         ("", r"{\fontfamily{bch}\fontseries{b}\usefont{T1}{cmr}{m}{n} Hint} to \sum", "Hint to"),
         ("", r"A \begin{subequations}\begin{numcases}{f=} a_1 & b\\ c & d\end{numcases}\end{subequations} B",

@@ -134,6 +134,9 @@ _PACKAGES_COMMANDS, _ = latex.read_macros(
     \def\glossary@key(#1)#2#3{}\newcommand{\glossary@entry}[1]{}
     \newcommand{\ier}{er}\newcommand{\iers}{ers}\newcommand{\iere}{re}\newcommand{\ieres}{res}
     \newcommand{\ieme}{e}\newcommand{\iemes}{es}\newcommand{\up}[1]{#1}\newcommand{\fup}[1]{#1}
+    \NewDocumentEnvironment{tasks}{o d()}{\begin{enumerate}[a)]}{\end{enumerate}}
+    \NewDocumentCommand{\task}{s d() o}{\item}\NewDocumentCommand{\unit}{o m}{\IfValueTF{#1}{#1~}{}#2}
+    \NewDocumentCommand{\unitfrac}{o m m}{\IfValueTF{#1}{#1~}{}#2/#3}
     \NewDocumentCommand{\marginnote}{o m o}{}\NewDocumentCommand{\scalerel}{s m m}{#2}
     \NewDocumentCommand{\raisebox}{m o o m}{#4}\newcommand{\tikzset}[1]{}\def\tikzstyle#1=[#2]{}
     \newcommand{\prd}[1]{\prod_{(#1)}\@ifnextchar\bgroup{\prd}{\,}}

@@ -164,7 +164,7 @@ def _console_table(title: str, *columns: str) -> Table:
 
 def _difference_cells(row: Mapping[Hashable, Any]) -> tuple[str, str, str]:
     p = f"{row['p']:.4f}" if row["p"] >= 0.0001 else "< 0.0001"
-    return f"{row['difference']:+.4f}", f"{row['low']:+.3f} to {row['high']:+.3f}", p
+    return f"{row['difference']:+z.4f}", f"{row['low']:+z.3f} to {row['high']:+z.3f}", p
 
 
 def _similarity_table(comparison: RunComparison) -> Table:
@@ -185,7 +185,7 @@ def _queries_table(comparison: RunComparison) -> Table:
     places = comparison.collection.query_ids.get_indexer(pd.Index(table.query_id))
     shown_texts = _excerpts(comparison, [texts[place] for place in places])
     for (query_id, *values), text in zip(table.values.tolist(), shown_texts, strict=True):
-        shown.add_row(query_id, f"{values[0]:.4f}", f"{values[1]:.4f}", f"{values[2]:+.4f}", text)
+        shown.add_row(query_id, f"{values[0]:.4f}", f"{values[1]:.4f}", f"{values[2]:+z.4f}", text)
     shown.caption = None if len(table) else "none: the value is the same for every query"
     return shown
 

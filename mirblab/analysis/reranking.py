@@ -215,18 +215,18 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         f"Reranking after {' or '.join(map(str, effects.system.unique()))} lowers the value significantly in "
         f"{int(lower.sum()) or 'none'} of {len(effects)} combinations of first stage, setting and collection and "
         f"raises it significantly in {int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest {kind}change is "
-        f"{100 * least.change:+.1f} points, by {_setting_name(least)} after {least.system} on {least.collection}."
+        f"{100 * least.change:+z.1f} points, by {_setting_name(least)} after {least.system} on {least.collection}."
     )
     alone = effects[effects.weight == effects.weight.max()]
     of_depth = alone.groupby("depth")[["collection", "system"]].apply(lambda part: len(part.drop_duplicates()))
     everywhere = alone[alone.depth.isin(of_depth[of_depth == of_depth.max()].index)]
     by_depth = 100 * everywhere.groupby("depth").change.mean()
-    at = [f"by {by_depth[depth]:+.1f} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
+    at = [f"by {by_depth[depth]:+z.1f} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
     why = f"The order of the reranker {_weight_name(alone.weight.iloc[0])} changes the mean {' and '.join(at)}"
     is_high = alone.first_stage > alone.first_stage.median()
     if is_high.any():
         high, low = (100 * alone[rows].change.mean() for rows in (is_high, ~is_high))
-        why += f", by {high:+.1f} where the first stage is above its median and by {low:+.1f} elsewhere"
+        why += f", by {high:+z.1f} where the first stage is above its median and by {low:+z.1f} elsewhere"
     return [when, f"{why}.", _describe_choices(held_out_choices(effects))]
 
 
@@ -279,7 +279,7 @@ def _describe_choices(chosen: pd.DataFrame) -> str:
 
 def _mean_and_interval(changes: np.ndarray) -> str:
     low, high = _interval(changes)
-    return f"{changes.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
+    return f"{changes.mean():+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 
 def _setting_name(row: pd.Series) -> str:
@@ -374,7 +374,7 @@ def rerank_table(curves: pd.DataFrame, depth: int, papers: Mapping[str, str] | N
         texts = []
         for name, value in shown:
             theirs = printed(name, first.collection) if printed else None
-            distance = "" if theirs is None else f" ({100 * value - theirs:+.2f})"
+            distance = "" if theirs is None else f" ({100 * value - theirs:+z.2f})"
             texts.append("-" if np.isnan(value) else f"{100 * value:.2f}{distance}")
         return " / ".join([*texts, f"{100 * first.ceiling:.2f}"])
 

@@ -165,8 +165,8 @@ def format_value(value: Any, digits: int = 2, how: str = "") -> str:
 
     >>> [format_value(value) for value in (1234567, -0.125, float("nan"), True)], format_value(0.00012, how=".1g")
     (['1,234,567', '−0.12', '–', 'yes'], '0.0001')
-    >>> format_value(0.0123, how="p"), format_value(0.0001, how="p"), format_value(-0.001)
-    ('0.012', '< 0.001', '0.00')
+    >>> format_value(0.0123, how="p"), format_value(-0.001), format_value(-0.001, how="+.1f")
+    ('0.012', '0.00', '+0.0')
     """
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, Real) and value != value):
         return "–"
@@ -176,7 +176,7 @@ def format_value(value: Any, digits: int = 2, how: str = "") -> str:
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if isinstance(value, Real):
         default = "," if isinstance(value, Integral) else f"z,.{digits}f"
-        return format(value, how or default).replace("-", "−")
+        return format(value, how.replace("+.", "+z.") or default).replace("-", "−")
     return str(value)
 
 

@@ -15,8 +15,8 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
 from mirblab.sources.own import build, latex
-from mirblab.sources.shared import latex as shared_latex
 from mirblab.sources.shared import tables
+from mirblab.sources.shared.macros import Macro, expand_macros, find_circular_macros, read_macros
 
 PAPER = r"""\documentclass{amsart}
 \newtheorem{satz}{Theorem}
@@ -128,14 +128,12 @@ def test_commands_of_the_author_are_written_out():
     """With arguments and defaults, through one another, never in a circle or without end."""
     source = r"\newcommand\a[2][d]{#1+#2}\def\b{\a{\c}}\newcommand{\c}{c}\newcommand\l{\m}\newcommand\m{\l}"
     odd: Counter[str] = Counter()
-    defined, rest = shared_latex.read_macros(source, odd)
-    macros = {name: macro for name, macro in defined.items() if name not in shared_latex.find_circular_macros(defined)}
-    assert shared_latex.expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
-    assert shared_latex.find_circular_macros(defined) == {r"\l", r"\m"} and rest == ""
-    bomb = {
-        rf"\{name}": shared_latex.Macro((), rf"\{after}" * 99) for name, after in zip("abcdefg", "bcdefgh", strict=True)
-    }
-    assert shared_latex.expand_macros(r"\a", bomb, odd) == r"\a"
+    defined, rest = read_macros(source, odd)
+    macros = {name: macro for name, macro in defined.items() if name not in find_circular_macros(defined)}
+    assert expand_macros(r"$\b, \a[x]{y}, \c d, \cd$", macros, odd) == r"$d+c, x+y, cd, \cd$"
+    assert find_circular_macros(defined) == {r"\l", r"\m"} and rest == ""
+    bomb = {rf"\{name}": Macro((), rf"\{after}" * 99) for name, after in zip("abcdefg", "bcdefgh", strict=True)}
+    assert expand_macros(r"\a", bomb, odd) == r"\a"
 
 
 def test_one_file_brings_what_it_inputs(tmp_path):

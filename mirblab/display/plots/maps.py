@@ -298,5 +298,5 @@ def _correlation_label(correlations: pd.DataFrame, system: str, share: str) -> s
     rows = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
     if len(rows) != 1:
         raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(rows)}")
-    rho, low, high = (f"{number:.2f}".replace("-", "−") for number in rows[["rho", "low", "high"]].iloc[0])
+    rho, low, high = (f"{number:z.2f}".replace("-", "−") for number in rows[["rho", "low", "high"]].iloc[0])
     return f"ρ = {rho} [{low}, {high}]"

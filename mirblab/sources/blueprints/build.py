@@ -152,7 +152,7 @@ class Blueprint:
         self.nodes: list[Node] = []
         leans: list[LeanFile] = []
         verso: list[Node] = []
-        known, macros = nodes.statement_environments(repository.latex.values()), nodes.read_macros(repository.latex)
+        known, macros = nodes.statement_environments(repository.latex.values()), nodes.gather_macros(repository.latex)
         for path, source in repository.latex.items():
             self.nodes += nodes.read_latex_nodes(source, known, path, odd, macros)
         for path, code in repository.lean.items():

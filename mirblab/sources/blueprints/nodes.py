@@ -14,7 +14,14 @@ from mirblab.core.text_files import find_file
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
 from mirblab.sources.shared import latex, readers, release
-from mirblab.sources.shared.latex import Macro, find_environments
+from mirblab.sources.shared.latex import find_environments
+from mirblab.sources.shared.macros import (
+    Macro,
+    expand_macros,
+    find_circular_macros,
+    find_internal_macros,
+    read_macros,
+)
 
 STATEMENTS = frozenset(
     """theorem lemma sublemma proposition prop corollary cor definition defn remark example claim fact observation
@@ -66,17 +73,17 @@ def statement_environments(sources: Iterable[str]) -> set[str]:
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
 
 
-def read_macros(files: Mapping[str, str]) -> dict[str, Macro]:
+def gather_macros(files: Mapping[str, str]) -> dict[str, Macro]:
     """Return the commands that the LaTeX *files* of a blueprint (texts by path) define, without those of environments.
 
     Of two definitions that of the last file by path counts, so that of `web.tex` rather than `print.tex`.
     """
     odd, macros = Counter[str](), dict[str, Macro]()
     for path in sorted(files):
-        macros |= latex.read_macros(latex.strip_comments(files[path]), odd)[0]
+        macros |= read_macros(latex.strip_comments(files[path]), odd)[0]
     kept = {*latex.KEPT, r"\todo"}
     macros = {name: macro for name, macro in macros.items() if name not in kept and not name.endswith("}")}
-    unusable = latex.find_circular_macros(macros) | latex.find_internal_macros(macros)
+    unusable = find_circular_macros(macros) | find_internal_macros(macros)
     return {name: macro for name, macro in macros.items() if name not in unusable}
 
 
@@ -259,7 +266,7 @@ def clean_statement(
     """
     unknown: Counter[str] = Counter()
     source = latex.drop_environments(_MARKUP.sub("", source), CODE, " ")
-    source = latex.expand_macros(source, macros, odd) if macros else source
+    source = expand_macros(source, macros, odd) if macros else source
     text = re.sub(r"\\(?:begin|end)\{math\}", "", latex.latex_to_prose(source, unknown))
     for what, count in unknown.items():
         place, _, name = what.partition(" outside mathematics: ")

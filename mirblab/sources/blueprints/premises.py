@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from mirblab.core import atomic_files
-from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, read_macros, statement_environments
+from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, gather_macros, statement_environments
 from mirblab.sources.blueprints.repository import Repository, content_revision
 from mirblab.sources.shared import builder, latex
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds
@@ -129,7 +129,7 @@ def read_statements(files: Mapping[str, str], known: Iterable[str], odd: Counter
     blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     statements: dict[int, Statement] = {}
     proofs: list[tuple[list[str], list[str], Statement | None]] = []
-    macros = read_macros(files)
+    macros = gather_macros(files)
     last: Environment | None = None
     for block in blocks:
         content = block.content(source)

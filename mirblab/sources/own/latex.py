@@ -26,7 +26,15 @@ from mirblab.sources.own.tex_files import (
 )
 from mirblab.sources.shared import latex
 from mirblab.sources.shared.builder import UniqueIds, fold_text
-from mirblab.sources.shared.latex import Environment, Macro, find_environments
+from mirblab.sources.shared.latex import Environment, find_environments
+from mirblab.sources.shared.macros import (
+    Macro,
+    expand_macros,
+    find_circular_macros,
+    find_definers,
+    find_internal_macros,
+    read_macros,
+)
 from mirblab.sources.stacks import Proof
 
 SOLUTIONS = ("solution", "solution*", "soln", "sol", "answer", "Solution")  # what proves an exercise or an example
@@ -123,7 +131,7 @@ _ONLY_PICTURE = re.compile(rf"^(?: *{_PICTURE})+ *\n?| *{_PICTURE}", re.MULTILIN
 _DIAGRAM = re.compile(_PICTURE + r"|\\xymatrix(?![A-Za-z])|\\begin\s*\{(?:tikzcd|CD|diagram|tikzpicture)\}")
 _SIGN = re.compile(r"\\([%&#_])")
 # Commands of packages in terms of others, where no author has defined them.
-_PACKAGES_COMMANDS, _ = latex.read_macros(
+_PACKAGES_COMMANDS, _ = read_macros(
     r"""\newcommand{\texorpdfstring}[2]{#1}\newcommand{\tcboxmath}[1]{#1}\newcommand{\Aboxed}[1]{#1}
     \newcommand{\sidenote}[1]{\footnote{#1}}\newcommand{\tablefootnote}[1]{\footnote{#1}}
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
@@ -510,9 +518,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     texts = choose_branches(texts, find_documents(texts))
     documents = find_documents(texts)
     macros = _macros(texts, documents, odd)
-    plain = [
-        latex.expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()
-    ]
+    plain = [expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()]
     printed = _printed(plain)
     proofs = {name: like for name, words in printed.items() if (like := _proof_like(words))}
     proofs |= {f"{name}*": like for name, like in proofs.items()}
@@ -525,7 +531,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     for name, text in texts.items():
         if name.lower().endswith(DEFINITIONS):
             continue
-        body, shared = latex.read_macros(text, Counter())[1], id(macros[name])
+        body, shared = read_macros(text, Counter())[1], id(macros[name])
         if shared not in written_macros:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
         ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
@@ -545,7 +551,7 @@ def _written_out(
     body: str, macros: Mapping[str, Macro], kinds: Collection[str], hidden: Collection[str], odd: Counter[str]
 ) -> str:
     """Return a text with its commands written out, all proofs as environments, and without pictures and code."""
-    written = latex.expand_macros(body, macros, odd)
+    written = expand_macros(body, macros, odd)
     n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
     odd["figures, tables beside the text and code of pictures"] += n_figures
     written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(kinds)), " ")
@@ -626,7 +632,7 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
         written[command] = Macro(begin.arguments, opened)
         written[rf"\end{{{name}}}"] = Macro((), closed)
-    endless = latex.find_circular_macros(written)
+    endless = find_circular_macros(written)
     return {name: macro for name, macro in written.items() if name not in endless}
 
 
@@ -783,8 +789,8 @@ def _drop_bookmark_definitions(text: str) -> str:
 
 def _macros(texts: Mapping[str, str], documents: Documents, odd: Counter[str]) -> dict[str, dict[str, Macro]]:
     """Return for each file the commands that its documents define; of two definitions the later one counts."""
-    definers = {name: each for text in texts.values() for name, each in latex.find_definers(text).items()}
-    defined = {name: latex.read_macros(drop_line_marks(text), odd, definers)[0] for name, text in texts.items()}
+    definers = {name: each for text in texts.values() for name, each in find_definers(text).items()}
+    defined = {name: read_macros(drop_line_marks(text), odd, definers)[0] for name, text in texts.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
     circular: set[str] = set()
     scopes = find_scopes(texts, documents)
@@ -793,7 +799,7 @@ def _macros(texts: Mapping[str, str], documents: Documents, odd: Counter[str]) -
             command: macro for name in scope for command, macro in defined[name].items() if command not in _KEPT
         }
         commands = {command: macro for command, macro in macros.items() if not command.endswith("}")}
-        endless, internal = latex.find_circular_macros(commands), latex.find_internal_macros(commands)
+        endless, internal = find_circular_macros(commands), find_internal_macros(commands)
         circular |= endless
         usable = {command: macro for command, macro in macros.items() if command not in endless | internal}
         made[scope] = {c: _PACKAGES_COMMANDS[c] for c in internal & _PACKAGES_COMMANDS.keys()} | usable

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from mirblab.sources.own.tex_files import Documents, find_readers
-from mirblab.sources.shared import latex
+from mirblab.sources.shared import macros
 
 # A switch of \newif or of the packages ifthen and etoolbox; toggles are names of their own.
 _NEW = re.compile(
@@ -71,7 +71,7 @@ def _printed(text: str, names: Iterable[str], settings: Iterable[Settings]) -> s
     for each in settings:
         switches |= {name: value for name, value in each if name in switches}
     values = {f"if{name}": value for name, value in switches.items()} | {"iftrue": True, "iffalse": False}
-    return _choose_arguments(latex.choose_branches(text, values), switches)
+    return _choose_arguments(macros.choose_branches(text, values), switches)
 
 
 def _choose_arguments(text: str, switches: Mapping[str, bool]) -> str:
@@ -79,7 +79,7 @@ def _choose_arguments(text: str, switches: Mapping[str, bool]) -> str:
     at = 0
     while match := _ASKS.search(text, at):
         name = match["boolean"] or _name(match["kind"], match["name"])
-        branches, end = latex.read_arguments(text, match.end(), 2)
+        branches, end = macros.read_arguments(text, match.end(), 2)
         if name not in switches or len(branches) < 2:
             at = match.end()
             continue

@@ -258,13 +258,13 @@ class Judging:
         frame = pd.DataFrame(means).assign(change=means["after"] - means["before"])
         orders = {when: values.unstack("measure", sort=False) for when, values in means.items()}
         notes = []
-        for name in orders["before"].columns:
+        qualities = [name for name in orders["before"].columns if not measures.is_judged_share(name)]
+        for name in qualities:
             first, second = (_best_first(order[name]) for order in orders.values())
-            if first != second and not name.startswith("Judged"):
+            if first != second:
                 notes.append(f"The order by {name} was {', '.join(first)}; now it is {', '.join(second)}.")
-        if not notes:
-            names = [name for name in orders["before"].columns if not name.startswith("Judged")]
-            notes.append(f"The order of the systems by {', '.join(names)} stays the same.")
+        if qualities and not notes:
+            notes.append(f"The order of the systems by {', '.join(qualities)} stays the same.")
         n_new = len(self.qrels(judges))
         names = list(judges) if judges is not None else [str(name) for name in self.judgements.judge.unique()]
         median = ", and of several grades of a document the lower median counts" if len(names) > 1 else ""

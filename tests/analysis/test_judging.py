@@ -242,6 +242,8 @@ def test_new_judgements_change_values_and_fingerprint(tiny, runs) -> None:
     assert frame.loc[("two", "RR")].tolist() == [1.0, 1.0, 0.0]
     assert frame.loc[("one", "Judged@1")].tolist() == [0.0, 1.0, 1.0]
     assert judging.changes("RR").notes == ["The order of the systems by RR stays the same."]
+    assert judging.changes(["RR", "RBPresidual"]).notes == ["The order of the systems by RR stays the same."]
+    assert judging.changes("Judged@10").notes == []  # no quality, so no order
     added = judging.collection()
     assert len(added.qrels) == len(tiny.qrels) + 2 == 5 and added.fingerprint != tiny.fingerprint
     assert added.qrels.dtypes.equals(tiny.qrels.dtypes) and added.candidates is tiny.candidates

@@ -167,9 +167,7 @@ def _cross_encode(
 
     trust, max_length = bool(settings.get("trust_remote_code")), settings.get("max_length", 512)
     halved = settings.get("dtype") == "bfloat16"
-    folder = paths.expand_home(settings["id"])
-    name = str(folder) if paths.path_exists(folder) else settings["id"]
-    model = _cross_encoder(name, settings.get("revision", ""), max_length, trust, halved)
+    model = _cross_encoder(settings["id"], settings.get("revision", ""), max_length, trust, halved)
     device = model.device.type
     used_docs, places = np.unique(docs, return_inverse=True)
     doc_texts, query_texts = texts_at(collection.texts, used_docs), _instructed_queries(settings, collection)
@@ -199,7 +197,8 @@ def _cross_encoder(name: str, revision: str, max_length: int, trust: bool, halve
     """
     from huggingface_hub import snapshot_download
 
-    local = paths.path_exists(name)
+    local = paths.path_exists(folder := paths.expand_home(name))
+    name = str(folder) if local else name
     if trust and not revision:
         raise MirblabError(f"the reranker '{name}' wants remote code; pin its revision in rerankers.toml")
     pinned, unreachable = None if local else revision or None, "" if local else network.hub_unreachable_reason()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
+from mirblab.display.escape import format_value
 from mirblab.display.figures import GREY, PALETTE, draw_styled, figure_style, legend_beside, panel_axes, require_columns
 
 if TYPE_CHECKING:
@@ -298,5 +299,5 @@ def _correlation_label(correlations: pd.DataFrame, system: str, share: str) -> s
     rows = correlations[(correlations.system.astype(str) == system) & (correlations.share == share)]
     if len(rows) != 1:
         raise MirblabError(f"{system} needs one correlation of its ranks with '{share}', found {len(rows)}")
-    rho, low, high = (f"{number:z.2f}".replace("-", "−") for number in rows[["rho", "low", "high"]].iloc[0])
+    rho, low, high = (format_value(number) for number in rows[["rho", "low", "high"]].iloc[0])
     return f"ρ = {rho} [{low}, {high}]"

@@ -15,6 +15,7 @@ from mirblab.sources.blueprints import nodes
 from mirblab.sources.own.switches import choose_branches
 from mirblab.sources.own.tex_files import (
     DEFINITIONS,
+    LINE_MARK,
     Documents,
     Place,
     drop_line_marks,
@@ -29,6 +30,7 @@ from mirblab.sources.shared.builder import UniqueIds, fold_text
 from mirblab.sources.shared.latex import Environment, find_environments
 from mirblab.sources.shared.macros import (
     Macro,
+    drop_definitions,
     expand_macros,
     find_circular_macros,
     find_definers,
@@ -515,7 +517,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     texts = read_sources(files, encoding, odd)
     texts = {name: _drop_bookmark_definitions(text) for name, text in texts.items()}
     texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()}
-    texts = choose_branches(texts, find_documents(texts))
+    texts = choose_branches(texts)
     documents = find_documents(texts)
     macros = _macros(texts, documents, odd)
     plain = [expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()]
@@ -531,7 +533,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     for name, text in texts.items():
         if name.lower().endswith(DEFINITIONS):
             continue
-        body, shared = read_macros(text, Counter())[1], id(macros[name])
+        body, shared = drop_definitions(text), id(macros[name])
         if shared not in written_macros:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
         ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
@@ -685,7 +687,7 @@ def _announce_restated(texts: Mapping[str, str], names: Collection[str]) -> dict
     r"""Return *texts* with "Proof of \ref{main}." for each `\main*` before a proof, where *names* can be restated."""
     again = re.compile(
         r"\\(" + "|".join(map(re.escape, sorted(names))) + r")(?![A-Za-z@])\*?"
-        r"\s*(?=(?:\ue002\d+\ue003)?\s*\\begin\s*\{(?:" + "|".join(map(re.escape, PROOFS)) + r")\})"
+        r"\s*(?=(?:" + LINE_MARK.pattern + r")?\s*\\begin\s*\{(?:" + "|".join(map(re.escape, PROOFS)) + r")\})"
     )
     return {file: again.sub(r"\n\nProof of \\ref{\1}.\n", text) for file, text in texts.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from mirblab.sources.own.tex_files import Documents, find_readers
+from mirblab.sources.own.tex_files import find_documents, find_readers
 from mirblab.sources.shared import macros
 
 # A switch of \newif or of the packages ifthen and etoolbox; toggles are names of their own.
@@ -24,7 +24,7 @@ _TOGGLE = "toggle "
 Settings = list[tuple[str, bool]]
 
 
-def choose_branches(texts: Mapping[str, str], documents: Documents) -> dict[str, str]:
+def choose_branches(texts: Mapping[str, str]) -> dict[str, str]:
     r"""Return *texts* with the printed branch of each `\iffalse`, `\iftrue` and conditional that authors set.
 
     The last setting in the document of a file counts, in TeX's order, that of most files where it has several; a
@@ -34,7 +34,7 @@ def choose_branches(texts: Mapping[str, str], documents: Documents) -> dict[str,
     settings, bare = dict[str, Settings](), dict(texts)
     if names:
         bare, settings = _settings(texts, names)
-    readers = find_readers(texts, documents) if any(settings.values()) else dict.fromkeys(texts, ())
+    readers = find_readers(texts, find_documents(texts)) if any(settings.values()) else dict.fromkeys(texts, ())
     return {name: _printed(text, names, (settings[each] for each in readers[name])) for name, text in bare.items()}
 
 

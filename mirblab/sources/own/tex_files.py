@@ -18,7 +18,7 @@ DEFINITIONS = (".sty", ".cls")  # files that are read for definitions alone
 _REDEFINES = r"\\(?:(?:re)?newcommand|providecommand|DeclareRobustCommand|def)\*?\s*\{?\s*\\(?:begin|end)(?![A-Za-z])"
 _REFUSED = re.compile("\ue002(\\d+)\ue003(" + _REDEFINES + ")")
 _MARKED = re.compile(_REDEFINES + r"|\\begin\s*\{")
-_MARK = re.compile("\ue002(\\d+)\ue003")
+LINE_MARK = re.compile("\ue002(\\d+)\ue003")
 _NEAR = 12  # characters that a mark takes at most
 _INPUT = re.compile(
     r"\\(?:input|include|subfile|subfileinclude|InputIfFileExists)(?![A-Za-z])\s*(?:\{([^{}]*)\}|([^\s{}\\]+))"
@@ -96,7 +96,7 @@ def _refuse(texts: dict[str, str], odd: Counter[str]) -> None:
 
 def drop_line_marks(text: str) -> str:
     """Return *text* without its marks of line numbers."""
-    return _MARK.sub("", text)
+    return LINE_MARK.sub("", text)
 
 
 def find_line(text: str, start: int) -> int:
@@ -104,11 +104,11 @@ def find_line(text: str, start: int) -> int:
 
     An input and what a command begins have no mark; their line is then counted from the mark before it.
     """
-    marks = _MARK.findall(text, max(0, start - _NEAR), start)
+    marks = LINE_MARK.findall(text, max(0, start - _NEAR), start)
     if marks:
         return int(marks[-1])
     before = text.rfind("\ue002", 0, start)
-    mark = _MARK.match(text, before) if before >= 0 else None
+    mark = LINE_MARK.match(text, before) if before >= 0 else None
     return int(mark[1]) + text.count("\n", mark.end(), start) if mark else 0
 
 

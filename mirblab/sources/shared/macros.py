@@ -254,6 +254,11 @@ def find_definers(source: str) -> dict[str, Macro]:
     return _read_definitions(source, Counter())[2] if _DEFINES_ARGUMENT.search(source) else {}
 
 
+def drop_definitions(source: str) -> str:
+    """Return *source* without the definitions of commands and environments."""
+    return _read_definitions(source, Counter())[1]
+
+
 def _written_definitions(source: str, definers: Mapping[str, Macro]) -> str:
     """Return the paragraphs of *source* that use the *definers*, written out."""
     uses = re.compile("(?:" + "|".join(map(re.escape, definers)) + r")(?![A-Za-z@])")

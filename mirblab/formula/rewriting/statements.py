@@ -15,7 +15,7 @@ from mirblab.sources import hard_negatives
 from mirblab.sources.hard_negatives import Change, fit_article
 
 REWORDING_VERSION = 2  # of the rules; part of what identifies a rewording
-FALSEHOODS_VERSION = 2  # of the rules
+FALSEHOODS_VERSION = 3  # of the rules
 N_NEGATIVES = 3
 # A letter becomes another one of its line, so that indices stay indices and maps maps. Not in the lines, because they
 # may be a constant, a space of fixed meaning, a differential, an article or a pronoun: C, I, L, O, d, e, i, o, a and A.
@@ -59,6 +59,8 @@ _SAYS = re.compile(
     r"\b(?:is|are|be|has|have|holds?|does|exists?|lies|contains?|satisf\w+|vanish\w*|commutes?|converges?)\b"
     r"|[=<>≤≥∈⊆→:]|\\(?:leq?|geq?|lt|gt|neq?|in|notin|subset(?:eq)?|to|mid|cong|equiv)(?![a-zA-Z])"
 )
+_TWO_SUBJECTS = re.compile(r",? and [`$] *[`$] (?:are|have|lie|belong|satisfy|commute)\b")  # "f and g are"
+_BRACES = re.compile(r"\{[^{}]*\}")
 _NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
 _COUNT = re.compile(
     r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional| (?:sum|series|product)\b)",
@@ -335,10 +337,14 @@ def negated(text: str) -> list[Change]:
 
 def dropped_conditions(text: str) -> list[Change]:
     """Return "if A and B, then ..." without "and B", where A and B are both conditions and not two names."""
+    outside = text  # of braces: what the index of (b_s)_{s ∈ S} says is no condition
+    while _BRACES.search(outside):
+        outside = _BRACES.sub(lambda match: " " * len(match[0]), outside)
     return [
         Change(*match.span("dropped"), "")
         for match in _CONDITION.finditer(blank_formulas(text))
-        if all(_SAYS.search(text, *match.span(part)) for part in ("kept", "dropped"))
+        if all(_SAYS.search(outside, *match.span(part)) for part in ("kept", "dropped"))
+        and not _TWO_SUBJECTS.match(match["dropped"])
     ]
 
 

@@ -47,8 +47,13 @@ def reranker_settings(name_or_folder: str, max_length: int = 0, instruction: str
 def used_settings(
     name_or_folder: str, collection: Collection, max_length: int = 0, instruction: str = ""
 ) -> dict[str, Any]:
-    """Return `reranker_settings` as they are used on *collection*: without "card" where it has no instruction."""
+    """Return `reranker_settings` as they are used on *collection*: without "card" where it has no instruction.
+
+    What reads formulas also depends on the task of the collection, which says whether each text is one formula.
+    """
     settings = reranker_settings(name_or_folder, max_length, instruction)
+    if settings["kind"] == APPROACH0:
+        return settings | {"task": collection.card.task}
     if settings.get("instruction") == "card" and not collection.card.instruction:
         del settings["instruction"]
     return settings

@@ -281,6 +281,8 @@ class System:
         parts: dict[str, Any] = {"collection": collection.fingerprint, "system": self.key}
         if self.learns:
             parts["relevant_from"] = collection.card.relevant_from
+        if self.reads_formulas:
+            parts["task"] = collection.card.task
         return _settings_digest(parts)
 
     @cached_property
@@ -294,6 +296,12 @@ class System:
     def learns(self) -> bool:
         """Return whether the run depends on the judgements, by cross-validated weights of this system or of a part."""
         return self.settings.get("method") == "cv" or any(part.learns for part in self.parts)
+
+    @cached_property
+    def reads_formulas(self) -> bool:
+        """Return whether the run depends on what a collection's task says of its texts: that each is one formula."""
+        is_own = self.settings["kind"] in ("structure", APPROACH0) or self.settings.get("reranker") == APPROACH0
+        return is_own or any(part.reads_formulas for part in self.parts)
 
     @property
     def key(self) -> dict[str, Any]:

@@ -287,6 +287,24 @@ def test_the_judgements_are_in_the_key_of_weights_that_were_learnt_from_them():
     assert plain.run_key(c) == plain.run_key(stricter)
 
 
+@pytest.mark.parametrize("name", ["structure", "bm25>approach0@20", "bm25>maxsim@5", "bm25+structure", "bm25"])
+def test_the_task_is_in_the_key_of_what_reads_formulas(name):
+    """It says whether each text is one formula; a card that is corrected gets other runs."""
+    c = catalogue.load("mini-hol")
+    other = replace(c, card=replace(c.card, task="Formula Retrieval"))
+    system = systems.system(name)
+    assert system.reads_formulas == (system.run_key(c) != system.run_key(other))
+    assert system.reads_formulas == ("structure" in name or "approach0" in name)
+
+
+def test_a_new_task_gives_new_scores_of_a_reranker_of_formulas():
+    """They are stored by pair, whatever system asks for them."""
+    c = catalogue.load("mini-wfb").sample(3)
+    other = replace(c, card=replace(c.card, task="Question Answering"))
+    found = [systems.pair_scores(systems.system("bm25"), "approach0", each, 5) for each in (c, other)]
+    assert found[0].score.max() > 0 == found[1].score.max()
+
+
 def test_the_method_is_in_the_key():
     """Each makes its own run."""
     c = catalogue.load("mini-hol")

@@ -132,7 +132,8 @@ _SURFACE = re.compile(
 # A font command may contain white space; any other match ends before it.
 _ACROSS = re.compile(rf"{_FONT}(?:\s|\{{\s|\{{\\?\w+\s)")
 _WORD = re.compile(r"(?u)\b\w\w+\b")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿĀ-ɏ"  # Latin letters, with accents: théorème is one word
+_PARTS = re.compile(rf"[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|\d+|[^\W\d_{_UPPER}{_LOWER}]+")
 _PUNCTUATION = frozenset("|*_-")
 
 
@@ -202,6 +203,8 @@ def _read_math(term: Callable[[str], object], analysis: Callable[[str], Iterable
 
     # Most parts between blanks were read before, and looking them up costs far less than matching them again.
     def read(text: str) -> Iterable:
+        if not text.isascii():  # an accent that is a character of its own would cut the word
+            text = unicodedata.normalize("NFC", text)
         parts = text.split() if _ACROSS.search(text) is None else (text,)
         return chain.from_iterable(map(spans.__getitem__, parts))
 

@@ -521,6 +521,8 @@ def test_the_published_tokenizer_is_that_of_bm25s(shared):
         (r"\left( \mathbb{R}^n \right), \operatorname{Hom}", r"R ^ n \operatorname hom"),
         (r"\varepsilon ε \Gamma", "epsilon epsilon gamma"),
         ("rings, ringed Rings", "ring ring ring"),
+        ("Mo\u0308bius, Poincare\u0301", "möbius poincaré"),
+        ("Théorème de Łoś, MöbiusFunction", "théorèm de łoś möbiusfunction möbius function"),
         ("$ { } ( ) , . ;", ""),
         ("", ""),
     ],

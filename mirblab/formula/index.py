@@ -38,7 +38,7 @@ from mirblab.formula.tokens import Tokens, count_tokens, formula_tokens, layout_
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever a formula gives other tokens; otherwise a test fails.
-VERSION = "2"
+VERSION = "4"
 FORMAL_VERSION = "3"  # the same for statements in the languages of proof assistants
 SERIAL_BATCHES = 2  # starting processes for fewer batches takes longer than it saves
 MOST_PROCESSES = 8

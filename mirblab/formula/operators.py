@@ -18,7 +18,8 @@ _AROUND = {"()": "O!matrix", "[]": "O!matrix", "||": "F!det", "∥∥": "O!norm"
 SEPARATOR, ARROW, RELATION, SUM, PRODUCT = 5, 4, 3, 2, 1
 OPERAND, FUNCTION, BIG, INTEGRAL, DIFFERENTIAL, POSTFIX, FENCE = 0, -1, -2, -3, -4, -5, -6
 # The names are Tangent's (Content MathML's words, with F! and the symbol where it has none), with one exception: every
-# sign of multiplication is U!times, because a reader who writes a dot does not mean another product.
+# sign of multiplication is U!times, because a reader who writes a dot does not mean another product. A binomial
+# coefficient is O!divide, as in layout trees: where LaTeX was made from these, as in ARQMath's, it is (\frac{n}{k}).
 _BY_KIND = {
     SEPARATOR: ", , ; ; . .",
     ARROW: "⇒ O!implies ⟹ O!implies ⇐ F!⇐ ⟸ F!⇐ ⇔ O!iff ⟺ O!iff : F!: ⇕ F!⇕ ⊢ F!⊢ ⊨ F!⊨ ∴ F!∴",
@@ -81,6 +82,7 @@ _CALLS = ("()", "[]", "{}")  # the fences that may hold a function's arguments
 _TAKEN = {"O!divide": "ou", "O!binomial": "ou", "O!root": "wc"}  # what is no script but an operand, in order
 _BARS = ("F!∣", "F!:")  # what divides a set {x | x > 0} in two
 _SCRIPTS = "buaocd"
+_BARE_FENCES = {"⌊": "⌋", "⌈": "⌉", "⟨": "⟩"}  # whose layout is two signs unless \left and \right are written
 
 
 class Operations:
@@ -196,6 +198,8 @@ class _OperatorTreeBuilder:
         if self.after[node] < 0 and node not in self.below:
             label = self.tree.labels[node]
             kind, name = ROLES.get(label, _PLAIN)
+            if kind == PRODUCT:  # alone it multiplies nothing: a dual R^*, units R^×, a complex K^•
+                name = f"V!{label}"
             return self.grown.add(name or label, span=self.spans[node]), kind == SEPARATOR
         items: list[Item] = []
         while node >= 0:
@@ -208,6 +212,8 @@ class _OperatorTreeBuilder:
                 items.append((kind, name, self.grown.add(name, None, self.spans[node]), _NONE))
             node = self.after[node]
         ends = items[-1][0] == SEPARATOR
+        if any(item[1] in _BARE_FENCES for item in items):
+            items = _close_bare_fences(self.grown, items)
         bar = next((at for at, item in enumerate(items) if item[1] in _BARS), 0) if is_set else 0
         if bar:
             parts = [add_line(self.grown, items[:bar]), add_line(self.grown, items[bar + 1 :])]
@@ -261,6 +267,36 @@ class _OperatorTreeBuilder:
         if head in self.powers:
             number = grown.add("O!SUP", [number, self.powers[head]])
         return number
+
+
+def _close_bare_fences(grown: Operations, items: list[Item]) -> list[Item]:
+    r"""Return *items* with one item for what stands between \lfloor and \rfloor and their like."""
+    closed: list[Item] = []
+    opened: list[int] = []
+    for item in items:
+        _, name, number, _ = item
+        if name in _BARE_FENCES and not grown.operands[number]:
+            opened.append(len(closed))
+        elif opened and name == _BARE_FENCES[closed[opened[-1]][1]]:
+            start = opened.pop()
+            _, fence, first, _ = closed[start]
+            pieces = [piece for piece in _split_at(closed[start + 1 :], SEPARATOR)[0] if piece]
+            elements = [add_line(grown, piece) for piece in pieces]
+            label = f"M!{fence}{name}1x{max(len(elements), 1)}"
+            whole = add_fence(grown, label, elements, len(elements) > 1, grown.spans[first])
+            del closed[start:]
+            item = (OPERAND, label, _replace_base(grown, number, whole), _NONE)
+        closed.append(item)
+    return closed
+
+
+def _replace_base(grown: Operations, scripted: int, base: int) -> int:
+    """Return *base* with the scripts of another operation."""
+    below = grown.operands[scripted]
+    if not below:
+        return base
+    below[0] = _replace_base(grown, below[0], base)
+    return scripted
 
 
 def add_line(grown: Operations, items: list[Item]) -> int:
@@ -408,8 +444,10 @@ class _Term:
         self.span = NOWHERE
         self.opened: list[_Open] = []
         self.is_integral = False
+        self.is_joined = False  # whether the last operand stands below an operator, as the c of ab/c
 
     def operand(self, number: int) -> None:
+        self.is_joined = self.operator is not None
         if self.operator is not None:
             number = self._binary(self.operator, number)
             self.operator = None
@@ -460,7 +498,8 @@ class _Term:
 
     def postfix(self, item: Item) -> None:
         if self.factors and self.operator is None:
-            self.factors[-1] = self.grown.apply(item[2], [self.factors[-1]])
+            operands = self.grown.operands[self.factors[-1]] if self.is_joined else self.factors
+            operands[-1] = self.grown.apply(item[2], [operands[-1]])
         else:
             self.operand(item[2])
 

@@ -145,6 +145,7 @@ def test_relations_have_kinds_and_sides() -> None:
     assert are_equal(evaluate_latex("a<b<c"), evaluate_latex(r"a<b\le c")) is False
     assert are_equal(evaluate_latex("a"), evaluate_latex("a<b<c")) is None
     assert evaluate_latex("a<") is None and evaluate_latex("x'") is None
+    assert evaluate_latex(r"\binom{n}{k}") is None and evaluate_latex(r"(\frac{n}{k})") is not None
 
 
 @pytest.mark.parametrize(

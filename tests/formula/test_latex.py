@@ -75,6 +75,13 @@ TREES = [
     (r"f^{\prime\prime}+y′ n!!", "[V!f[+[V!y[V!n[!!]],a[′]]],a[′′]]"),
     (r"\left\{x\left|y>1\right\}\right.", "[M!{}1x1,w[V!x[|[V!y[>[N!1]]]]]]"),
     (r"\partial^2 f", "[∂[V!f],o[N!2]]"),
+    (r"\frac% {a}{1% 2}", "[O!divide,o[V!a],u[N!12]]"),
+    (r"x_\mathrm{max}", "[V!x,b[V!max]]"),
+    (r"\vec\mathbf{ab}", "[V!𝐚𝐛,o[→]]"),
+    (r"||x|-|y||", "[M!||1x1,w[M!||1x1[-[M!||1x1,w[V!y]]],w[V!x]]]"),
+    (r"||x||y", "[M!∥∥1x1[V!y],w[V!x]]"),
+    (r"x\left(a \over b\right)", "[V!x[M!()1x1,w[O!divide,o[V!a],u[V!b]]]]"),
+    (r"x\left.a \over b\right|_c", "[V!x[O!divide[|,b[V!c]],o[V!a],u[V!b]]]"),
     (r"a &lt; b \amp x", "[V!a[<[V!b[V!amp[V!x]]]]]"),
 ]
 
@@ -85,9 +92,9 @@ def test_trees(latex: str, expected: str) -> None:
     assert write_tangent(check_tree(parse_latex(latex))) == expected
 
 
-@pytest.mark.parametrize("latex", ["\\mathcal%\n{F}", "\\mathcal % \n F", "\\mathcal{%\n F}"])
+@pytest.mark.parametrize("latex", ["\\mathcal%\n{F}", "\\mathcal % \n F", "\\mathcal{%\n F}", "\\mathcal% F"])
 def test_a_percent_sign_at_the_end_of_a_line_is_no_argument(latex: str):
-    """In TeX it hides the end of the line; elsewhere it may be a percentage that lost its backslash."""
+    """In TeX it hides the end of the line, which is a blank in LaTeXML's formulas; "5%)" is a percentage."""
     assert parse_latex(latex).labels == parse_latex("\\mathcal{F}").labels
     assert parse_latex("\\F", {"\\F": latex}).labels == parse_latex("\\mathcal{F}").labels
 

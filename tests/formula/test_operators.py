@@ -30,6 +30,18 @@ HAND = {
     "y′^2": ("[V!y,a[′[N!2]]]", "[O!SUP,0[O!SUP,0[V!y],1[V!′]],1[N!2]]"),
     "a/bc": ("[V!a[/[V!b[V!c]]]]", "[U!times,0[O!divide,0[V!a],1[V!b]],1[V!c]]"),
     "n!/k": ("[V!n[![/[V!k]]]]", "[O!divide,0[O!factorial,0[V!n]],1[V!k]]"),
+    "1/n!": ("[N!1[/[V!n[!]]]]", "[O!divide,0[N!1],1[O!factorial,0[V!n]]]"),
+    "a/bc!": (
+        "[V!a[/[V!b[V!c[!]]]]]",
+        "[U!times,0[O!divide,0[V!a],1[V!b]],1[O!factorial,0[V!c]]]",
+    ),
+    "R^×": ("[V!R,a[×]]", "[O!SUP,0[V!R],1[V!×]]"),
+    "⌊a + b⌋²": ("[⌊[V!a[+[V!b[⌋,a[N!2]]]]]]", "[O!SUP,0[F!floor,0[U!plus,0[V!a],1[V!b]]],1[N!2]]"),
+    "⟨x, ⌈y⌉⟩ = 0": (
+        "[⟨[V!x[&comma;[⌈[V!y[⌉[⟩[=[N!0]]]]]]]]]",
+        "[U!eq,0[M!D-⟨⟩,0[V!x],1[F!ceiling,0[V!y]]],1[N!0]]",
+    ),
+    "⌊x⌉": ("[⌊[V!x[⌉]]]", "[U!times,0[⌊],1[V!x],2[⌉]]"),
     "√x": ("[O!root,w[V!x]]", "[O!root,0[V!x],1[N!2]]"),
     "∛x": ("[O!root,w[V!x],c[N!3]]", "[O!root,0[V!x],1[N!3]]"),
     "f(x)": ("[V!f[M!()1x1,w[V!x]]]", "[U!times,0[V!f],1[V!x]]"),

@@ -12,6 +12,7 @@ _NAMES = "langle rangle lfloor rfloor lceil rceil uparrow downarrow backslash lg
 _COMMANDS = {command: COMMANDS[command] for command in [f"\\{name}" for name in _NAMES.split()]}
 _SIDES = BARS | OPENERS | CLOSERS | _COMMANDS | {"<": "⟨", ">": "⟩", "/": "/"}
 _BARS = (Fence.BAR, Fence.DOUBTFUL)
+_LEFTS = (Fence.LEFT, Fence.NOTHING)
 _PARTING = frozenset("=<>≤≥≠≈∼≡∈⊂⊆→⇒⇔⟹⟺,;:∣")
 # The fences of each environment; those of a layout (align and the like) have none.
 _MATRICES = {"p": "()", "b": "[]", "v": "||", "V": "∥∥", "B": "{}", "": "", "small": "", "psmall": "()", "bsmall": "[]"}
@@ -216,12 +217,25 @@ def _read_bar(reader: Reader, line: Line, token: str) -> None:
     if token == "||" and _closes(reader, line, "|"):  # |x||y|
         middle = span[0] + 1
         _close_fence(reader, line, "|", (span[0], middle))
+        if _closes(reader, line, "|"):  # the end of ||x| - |y||
+            _close_fence(reader, line, "|", (middle, span[1]))
+        else:
+            _open_fence(reader, line, "|", (middle, span[1]), Fence.BAR)
+    elif token == "||" and not _closes(reader, line, label) and _next_bar(reader) == "|":  # its beginning
+        middle = span[0] + 1
+        _open_fence(reader, line, "|", (span[0], middle), Fence.BAR)
         _open_fence(reader, line, "|", (middle, span[1]), Fence.BAR)
     elif _closes(reader, line, label):
         _close_fence(reader, line, label, span)
     else:
         is_doubtful = bool(nodes) and _is_operand(reader.labels[nodes[-1]])
         _open_fence(reader, line, label, span, Fence.DOUBTFUL if is_doubtful else Fence.BAR)
+
+
+def _next_bar(reader: Reader) -> str:
+    """Return the next | or || among the next 50 tokens, "" without one or where nothing is before it."""
+    following = reader.tokens[reader.i : reader.i + 50]
+    return "" if following[0] in BARS else next((token for token in following if token in ("|", "||")), "")
 
 
 def _closes(reader: Reader, line: Line, label: str) -> bool:
@@ -257,6 +271,11 @@ def _read_sized_fence(reader: Reader, line: Line, token: str) -> None:
 @handles(commands="left right middle")
 def _read_left_right(reader: Reader, line: Line, token: str) -> None:
     fence = reader.tokens[reader.i]
+    is_after_over = line.kind == End.REST and not line.groups
+    if token == r"\right" and is_after_over and not any(kind in _LEFTS for _, kind in line.fences):
+        reader.i -= 1  # it closes what the line before has opened
+        reader.close(line)
+        return
     if fence not in ENDS:
         _count_left_right(reader, token)
     label = _SIDES.get(fence)
@@ -284,7 +303,7 @@ def _count_left_right(reader: Reader, token: str) -> None:
 def _close_right(reader: Reader, line: Line, label: str | None, span: Span) -> None:
     r"""Close at \right; without a fence there, the opening one is a plain symbol."""
     fences = line.fences
-    while fences and fences[-1][1] in _BARS and any(kind in (Fence.LEFT, Fence.NOTHING) for _, kind in fences):
+    while fences and fences[-1][1] in _BARS and any(kind in _LEFTS for _, kind in fences):
         fences.pop()
     if label == "}" and _open_labels(reader, line, fences[-2:]) == ["{", "|"]:
         fences.pop()  # {x | ...} whose bar was made large by \left

@@ -117,7 +117,7 @@ def _read_tokens(reader: Reader) -> None:
     while stack:
         line = stack[-1]
         nodes, plain, i = line.nodes, line.plain, reader.i
-        if line.kind == End.SINGLE and nodes:
+        if line.kind == End.SINGLE and nodes and not line.groups:
             reader.close(line)
             continue
         while True:
@@ -388,6 +388,8 @@ def _read_infix(reader: Reader, line: Line, token: str) -> None:
         reader.problem(f"{token} left out", reader.i - 1)
         return
     first = min(line.groups[-1][0], len(line.nodes)) if line.groups else 0
+    lefts = [at + (kind == Fence.LEFT) for at, kind in line.fences if kind in (Fence.LEFT, Fence.NOTHING)]
+    first = max([first, *lefts])  # \left and \right are a group, too
     node = reader.wrap(line, first, "O!divide", "o", span)
     if fence:
         reader.wrap(line, first, f"M!{fence}1x1", "w", span)

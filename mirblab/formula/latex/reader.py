@@ -124,7 +124,7 @@ class Reader:
         self.add(label, span, self.parents[head], self.relations[head])
         self.parents[head], self.relations[head] = node, relation
         line.nodes[first:] = [node]
-        line.fences = [fence for fence in line.fences if fence[0] < first]
+        line.fences = [fence for fence in line.fences if fence[0] < first + (fence[1] == Fence.NOTHING)]
         self.is_ordered = False
         return node
 
@@ -236,7 +236,8 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
-_LINE_END = re.compile(r"(?<!\\)%(?=[ \t]*\n)")  # hides the end of a line from TeX
+# Hides the end of a line from TeX. In formulas that LaTeXML wrote, a blank stands for the end of a line.
+_LINE_END = re.compile(r"(?<!\\)%(?=\s)")
 SENTINELS = ("", "", "", "")  # so that three tokens ahead can be read at the end, too
 
 

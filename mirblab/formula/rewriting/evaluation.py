@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirblab.formula.latex.parser import parse_latex
-from mirblab.formula.operators import operator_tree
+from mirblab.formula.operators import has_bar, operator_tree
 from mirblab.formula.tree import Tree
 
 N_POINTS = 32  # where a formula is evaluated
@@ -46,13 +46,14 @@ def evaluate_latex(latex: str) -> list[Part] | None:
     others between -3 and 3. `a > b` is returned as `b < a`. Numbers are complex and functions have their principal
     values; NaN stands where a value is infinite or too large to be compared, and where an order compares numbers that
     are not real. A letter before a bracket is a factor. None: the formula has a sign whose value is not known (a sum
-    over an index, dots, a set, a prime), or cannot be read.
+    over an index, dots, a set, a prime, a binomial coefficient), or cannot be read.
 
     >>> [part.relation for part in evaluate_latex(r"0 < x \le \frac{1}{2}")], evaluate_latex(r"x \in M")
     (['<', '≤'], None)
     """
     layout = parse_latex(latex)
-    if layout.problems:
+    fractions = [node for node, label in enumerate(layout.labels) if label == "O!divide"]
+    if layout.problems or not all(has_bar(layout, node) for node in fractions):
         return None
     tree = operator_tree(layout)
     with np.errstate(all="ignore"):

@@ -82,6 +82,9 @@ TREES = [
     (r"||x||y", "[M!∥∥1x1[V!y],w[V!x]]"),
     (r"x\left(a \over b\right)", "[V!x[M!()1x1,w[O!divide,o[V!a],u[V!b]]]]"),
     (r"x\left.a \over b\right|_c", "[V!x[O!divide[|,b[V!c]],o[V!a],u[V!b]]]"),
+    ("x² + a₁₂ⁿ", "[V!x[+[V!a,a[V!n],b[N!12]]],a[N!2]]"),
+    ("10⁻³²", "[N!10,a[-[N!32]]]"),
+    ("√x + √(y)", "[O!root[+[√[M!()1x1,w[V!y]]]],w[V!x]]"),
     (r"a &lt; b \amp x", "[V!a[<[V!b[V!amp[V!x]]]]]"),
 ]
 

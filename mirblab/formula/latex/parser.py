@@ -69,6 +69,8 @@ ARROWS = {
     "xtwoheadrightarrow": "↠", "xlongrightarrow": "⟶",
 }  # fmt: skip
 BRACES = frozenset("⏟⏞⎵⎴")
+RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
+LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₙᵢⱼₖₘ", "0123456789+-nijkm", strict=True))
 INFIX = {"over": "", "above": "", "atop": "", "choose": "()", "brack": "[]", "brace": "{}"}
 ENCLOSING = {
     **{"abs": "||", "norm": "∥∥", "Abs": "||", "Norm": "∥∥", "absval": "||", "pqty": "()", "bqty": "[]", "Bqty": "{}"},
@@ -362,6 +364,24 @@ def _read_prime_command(reader: Reader, line: Line, token: str) -> None:
         _read_primes(reader, line, token)
 
 
+@handles(*RAISED, *LOWERED)
+def _read_small_signs(reader: Reader, line: Line, token: str) -> None:
+    """Put the characters of a power or an index, as in x² and a₁₂, as a script; neighbouring digits are one number."""
+    base, relation = _script_base(reader, line), "a" if token in RAISED else "b"
+    signs = RAISED if token in RAISED else LOWERED
+    reader.i -= 1
+    while sign := signs.get(reader.tokens[reader.i]):
+        start = reader.i
+        while sign.isdigit() and (digit := signs.get(reader.tokens[reader.i + 1], "")).isdigit():
+            sign += digit
+            reader.i += 1
+        label = f"N!{sign}" if sign.isdigit() else f"V!{sign}" if sign.isalpha() else sign
+        span = (reader.spans[start][0], reader.spans[reader.i][1])
+        parent, hang = reader.place(base, relation)
+        reader.ends[base, relation] = reader.add(label, span, parent, hang)
+        reader.i += 1
+
+
 @handles(commands="frac dfrac tfrac cfrac nicefrac sfrac")
 def _read_fraction(reader: Reader, line: Line, token: str) -> None:
     node = reader.put(line, "O!divide", reader.spans[reader.i - 1])
@@ -401,8 +421,11 @@ def _read_enclosed(reader: Reader, line: Line, token: str) -> None:
     reader.argument(reader.put(line, f"M!{ENCLOSING[token[1:]]}1x1", reader.spans[reader.i - 1]), "w")
 
 
-@handles(commands="sqrt")
+@handles("√", commands="sqrt")
 def _read_root(reader: Reader, line: Line, token: str) -> None:
+    if token == "√" and reader.tokens[reader.i] == "(":
+        reader.put(line, token, reader.spans[reader.i - 1])
+        return
     node = reader.put(line, "O!root", reader.spans[reader.i - 1])
     if reader.tokens[reader.i] == "[":
         reader.i += 1

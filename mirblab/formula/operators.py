@@ -375,7 +375,9 @@ def _add_sum(grown: Operations, items: list[Item]) -> int:
     signs: list[int] = []
     piece: list[Item] = []
     for place, item in enumerate(items):
-        if item[0] != SUM or (place and items[place - 1][0] == PRODUCT):
+        before = items[place - 1][0] if place else SUM
+        is_sign = before == PRODUCT or (before in (BIG, INTEGRAL) and item[1] == "O!minus")
+        if item[0] != SUM or is_sign:
             piece.append(item)
             continue
         if piece:

@@ -23,6 +23,7 @@ HAND = {
     "-a b": ("[-[V!a[V!b]]]", "[O!minus,0[U!times,0[V!a],1[V!b]]]"),
     "a - -b": ("[V!a[-[-[V!b]]]]", "[O!minus,0[V!a],1[O!minus,0[V!b]]]"),
     "a ⋅ -b": ("[V!a[⋅[-[V!b]]]]", "[U!times,0[V!a],1[O!minus,0[V!b]]]"),
+    "lim -x²": ("[lim[-[V!x,a[N!2]]]]", "[O!limit,0[O!minus,0[O!SUP,0[V!x],1[N!2]]]]"),
     "a = b < c": ("[V!a[=[V!b[<[V!c]]]]]", "[U!and,0[U!eq,0[V!a],1[V!b]],1[O!lt,0[V!c]]]"),
     "= 8.": ("[=[N!8[.]]]", "[U!eq,0[W!],1[N!8]]"),
     "p → q ⇒ r": ("[V!p[→[V!q[⇒[V!r]]]]]", "[O!implies,0[F!→,0[V!p],1[V!q]],1[V!r]]"),

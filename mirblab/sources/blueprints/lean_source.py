@@ -56,6 +56,8 @@ _DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[
 _HERE = re.compile(rf"[ \t]+({NAME})")
 _ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
 _PROSE = re.compile(r"^#doc\b", re.MULTILINE)
+_FIRST_FIELD = re.compile(r"(?:\bwhere\b[^\n]*|:=[ \t]*)\n([ \t]+)")
+_IN_FIELD = r"[(\[{⟨⦃)\]}⟩⦄]|(?::=\s*)?(?<![\w.'])by(?![\w.'])"
 _IN_BODY = re.compile(
     r"(?P<open>[(\[{⟨⦃])|(?P<close>[)\]}⟩⦄])|(?P<assigned>:=|\bwhere\b|\n\s*\|)"
     r"|(?P<tactics>(?<![\w.'])by(?![\w'.])|\n\s*(?:termination_by|decreasing_by)(?![\w'.]))"
@@ -307,7 +309,8 @@ def _declared(kind: str, declared: str, scope: Scope) -> Iterator[str]:
     groups, after = split_binder_groups(declared)
     names = {binder.name for group in groups for binder in read_binders(group)}
     if kind not in PROVED:
-        declared = declared[:after] + shorten_body(declared[after:])
+        body = drop_defaults(declared[after:]) if kind in ("structure", "class") else declared[after:]
+        declared = declared[:after] + shorten_body(body)
     taken = format_binders(scope.needed(declared, names))
     yield from (part for part in (taken, " ".join(declared.split())) if part)
 
@@ -468,6 +471,30 @@ def read_binders(group: str) -> list[Binder]:
     if style == "[":
         return [Binder(style, "", inner)]
     return [Binder(style, name, "") for name in re.findall(ATOM, inner)]
+
+
+def drop_defaults(text: str) -> str:
+    """Return the fields of a structure, one a line, without default values in tactics; in a term `_` stands for them.
+
+    >>> " ".join(drop_defaults("where\\n x : T := by\\n  exact a\\n y : x = b := fun i ↦ by simp\\n z : S").split())
+    'where x : T y : x = b := fun i ↦ _ z : S'
+    """
+    masked = blank_comments(text)
+    first = _FIRST_FIELD.search(masked)
+    if first is None:
+        return text
+    parts: list[str] = []
+    at, depth, is_left_out = 0, 0, False
+    for token in re.compile(rf"{_IN_FIELD}|\n(?!{first[1]}[ \t])").finditer(masked, first.end()):
+        sign = token.group()
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if sign == "\n":
+            at = token.start() if is_left_out else at
+            depth, is_left_out = 0, False
+        elif sign.endswith("by") and depth <= 0 and not is_left_out:
+            parts.append(text[at : token.start()] + ("" if sign.startswith(":=") else "_"))
+            is_left_out = True
+    return "".join([*parts, "" if is_left_out else text[at:]])
 
 
 def shorten_body(text: str) -> str:

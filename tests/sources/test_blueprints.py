@@ -342,6 +342,11 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
             "variable {x : T} in\ntheorem a : x = x := b\ntheorem c : x = x := b",
             ["theorem a {x : T} : x = x", "theorem c : x = x"],
         ),
+        (
+            "variable (h : ∀ᶠ x in l, p x) (y : T)\ntheorem a : y = y := b\nvariable {z : ∑ i in s, f} in\n"
+            "open A in\ntheorem c : z = z := b",
+            ["theorem a (y : T) : y = y", "theorem c {z : ∑ i in s, f} : z = z"],
+        ),
         ("variable (x : T)\nvariable {x}\ntheorem a : x = x := b", ["theorem a {x : T} : x = x"]),
         ("variable (x : T)\nsection\nvariable (x : S)\ntheorem a : x = x := b\nend", ["theorem a (x : S) : x = x"]),
         ("variable (x y : T)\ntheorem a (x : S) : x = y := b", ["theorem a (y : T) (x : S) : x = y"]),

@@ -41,7 +41,8 @@ _BEGINS = re.compile(
     r"|deriving\s+instance|simproc|local|scoped|public|meta|suppress_compilation|assert_not_exists|#[a-z_]+)(?![\w'.!?])",
     re.MULTILINE,
 )
-_ONCE = re.compile(r"(open|set_option|omit|include|variable|universe|attribute)\b(.*?)\sin(?=\s|$)", re.DOTALL)
+_ONCE = re.compile(r"(?:open|set_option|omit|include|variable|universe|attribute)\b")
+_IN = re.compile(r"[(\[{⟨⦃)\]}⟩⦄]|\sin(?=\s|$)")
 WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)(?![\w'.!?])")
 _CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
 _BLOCK_COMMENT = re.compile(r"/-|-/")
@@ -148,11 +149,22 @@ def _before(found: Command, code: str, masked: str, at: int, end: int) -> int:
             close = find_closing_bracket(masked, at + 1, end)
             found.attributes.append(code[at + 2 : close])
             at = close + 1
-        elif once := _ONCE.match(masked, at, end):
-            found.once.append((once[1], once[2]))
-            at = once.end()
+        elif (once := _ONCE.match(masked, at, end)) and (after := _after_in(masked, once.end(), end)):
+            found.once.append((once[0], masked[once.end() : after - len(" in")]))
+            at = after
         else:
             return at
+
+
+def _after_in(masked: str, start: int, end: int) -> int:
+    """Return the end of the first `in` outside of brackets, 0 without one; in brackets it belongs to a binder."""
+    depth = 0
+    for token in _IN.finditer(masked, start, end):
+        sign = token.group()
+        if depth == 0 and sign.endswith("in"):
+            return token.end()
+        depth += (sign in OPENING) - (sign in CLOSING)
+    return 0
 
 
 class _Reading:

@@ -49,7 +49,10 @@ _BLOCK_COMMENT = re.compile(r"/-|-/")
 _INK = re.compile(r"[^\n]")
 _IS_THEOREM = re.compile(r"(?:(?:private|protected|nonrec|noncomputable|scoped|local|public)\s+)*(?:theorem|lemma)\b")
 _IN_STATEMENT = re.compile(
-    r"""'\\?"'|"(?:\\.|[^"\\])*"|(?<![\w.'])(?:let|letI|have|haveI|where)(?![\w'])|:=|[(\[{⟨⦃]|[)\]}⟩⦄]|\n\s*\|[^|\n]*=>""",
+    r"""'\\?"'|"(?:\\.|[^"\\])*"|(?<![\w.'])(?:let|letI|have|haveI|where)(?![\w'])|:=|[(\[{⟨⦃]|[)\]}⟩⦄]"""
+    r"|(?<![\w.'])(?P<match>with|fun|λ)(?=\s*\n\s*\|)"
+    # In `| 0 | 1 =>` a blank stands on both sides of a later bar, in contrast to those of an absolute value.
+    r"|(?P<case>\n\s*\|[^|\n]*(?:(?:\n\s*|(?<=\s))\|(?=\s)[^|\n=]*){0,40}=>)",
     re.DOTALL,
 )
 PROVED = ("theorem", "lemma")
@@ -254,19 +257,22 @@ def find_closing_bracket(masked: str, start: int, end: int) -> int:
 def extract_statement(code: str) -> str:
     """Return a declaration without comments, docstring and attributes, and a theorem or lemma without its proof.
 
-    A proof begins at the first `:=` outside of brackets and `let`, at `where`, or at a case `| pattern =>`.
+    A proof begins at the first `:=` outside of brackets and `let`, at `where`, or at a case `| pattern =>`; where the
+    statement itself has cases, as after `match ... with`, only at `:=`.
     """
     code = drop_attributes(drop_comments(code))
     if not _IS_THEOREM.match(code):
         return code
-    depth, bindings = 0, 0
+    depth, bindings, has_cases = 0, 0, False
     for token in _IN_STATEMENT.finditer(code):
         text = token.group()
         if text[0] in "([{⟨⦃)]}⟩⦄":
             depth += 1 if text in "([{⟨⦃" else -1
         elif depth == 0 and text[0] in "lh":
             bindings += 1
-        elif depth == 0 and (text in (":=", "where") or text[0] == "\n"):
+        elif depth == 0 and token["match"]:
+            has_cases = True
+        elif depth == 0 and (text == ":=" or (not has_cases and (text == "where" or token["case"]))):
             if text == ":=" and bindings:
                 bindings -= 1
             else:

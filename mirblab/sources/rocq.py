@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -289,16 +290,22 @@ def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
 
 
 def _required(file: RocqFile, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:
-    """Return the files that one requires; of several with the name, those in the folder that the prefix names."""
+    """Return the files that one requires; of several with the name, those whose folders agree with the most names."""
     required: set[str] = set()
     for prefix, names in file.requires:
         for name in names:
             parts = [*prefix.split("."), *name.split(".")] if prefix else name.split(".")
             if not (roots and prefix) or parts[0] in roots:
                 same = by_stem.get(parts[-1], [])
-                near = [path for path in same if set(parts[1:-1]) & set(Path(path).parts[:-1])]
-                required.update(near or same)
+                agreeing = {path: _common_end(Path(path).with_suffix("").parts, parts) for path in same}
+                best = max(agreeing.values(), default=0)
+                required.update(path for path, count in agreeing.items() if count == best)
     return sorted(required)
+
+
+def _common_end(ours: Sequence[str], theirs: Sequence[str]) -> int:
+    pairs = zip(reversed(ours), reversed(theirs), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _resolved(

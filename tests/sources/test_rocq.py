@@ -238,10 +238,21 @@ def test_circles_and_foreign_libraries_do_not_stop_the_order():
     assert sorted(ordered) == sorted(files) and needed["x/c.v"] == set() and odd["requirements in a circle"] == 1
 
 
-def test_of_two_files_with_a_name_the_prefix_decides():
-    """From tiny.base Require nat."""
-    files = {"base/nat.v": RocqFile(), "other/nat.v": RocqFile(), "z.v": RocqFile([("tiny.base", ["nat"])])}
-    assert rocq.sort_by_requirements(files, {"tiny"}, Counter())[1]["z.v"] == {"base/nat.v"}
+@pytest.mark.parametrize(
+    ("required", "expected"),
+    [
+        (("tiny.base", ["nat"]), {"base/nat.v"}),
+        (("", ["tiny.base.deep.nat"]), {"base/deep/nat.v"}),
+        (("tiny", ["base.nat"]), {"base/nat.v"}),
+        (("", ["tiny.other.deep.nat"]), {"other/deep/nat.v"}),
+        (("tiny", ["nat"]), {"base/deep/nat.v", "base/nat.v", "other/deep/nat.v"}),
+    ],
+)
+def test_of_several_files_with_a_name_the_folders_decide(required: tuple[str, list[str]], expected: set[str]):
+    """All of them count, from the last one on: every file that shared any folder was required, too."""
+    files = {f"{folder}/nat.v": RocqFile() for folder in ("base", "base/deep", "other/deep")}
+    found = rocq.sort_by_requirements(files | {"z.v": RocqFile([required])}, {"tiny"}, Counter())
+    assert found[1]["z.v"] == expected
 
 
 def test_the_same_input_gives_the_same_bytes(library: Path, built: Path, tmp_path: Path):

@@ -71,7 +71,8 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
 
     *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of math-comp. The card of another library
     has the licence that its files state.
-    Only the files of its project file are read, or all without one; tests are not. *seed* draws the test queries.
+    Only the files of its project file are read, or all without one; tests and build outputs are not. *seed* draws the
+    test queries.
     """
     out = Path(out)
     with release.open_origin(origin, URL) as source, builder.replace_folders(out, (NAME,)) as [folder]:
@@ -126,8 +127,9 @@ def sort_by_requirements(
 
 
 def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
-    root, listed, roots = _project(folder)
-    known = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.v"))}
+    sources = [path for path in sorted(folder.rglob("*.v")) if _is_source(path.relative_to(folder)) and path.is_file()]
+    root, listed, roots = _project(folder, sources)
+    known = {path.relative_to(root).as_posix(): path for path in sources if path.is_relative_to(root)}
     names = [name for name in listed if name in known] or list(known)
     kept = sorted({name for name in names if not _TESTS.search(name)})
     left_out["files of tests, or that the project does not list"] = len(known) - len(kept)
@@ -144,6 +146,11 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], se
             left_out.update(files[name].odd)
             bar.update(1)
     return files, roots, digest.hexdigest()
+
+
+def _is_source(path: Path) -> bool:
+    """Tell the files of a library from build outputs and from those that an editor hides."""
+    return not any(part.startswith(("_build", "_opam", ".")) for part in path.parts)
 
 
 def read_file(source: str) -> RocqFile:
@@ -278,11 +285,14 @@ def split_statement(text: str) -> tuple[str, str]:
     return (stated[1:].strip() if stated.startswith(":") else stated), text[end + 2 :].strip()
 
 
-def _project(folder: Path) -> tuple[Path, list[str], set[str]]:
+def _project(folder: Path, sources: list[Path]) -> tuple[Path, list[str], set[str]]:
+    """Return the folder of the project file, the files that it lists, and its logical names."""
+    outside_tests = [path for path in sources if not _TESTS.search(path.relative_to(folder).as_posix())]
     inside = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
     for root in inside:
         texts = [(root / name).read_text("utf-8", "replace") for name in PROJECTS if (root / name).is_file()]
-        if texts:
+        # A part of a library, such as its examples, may have a project file of its own, which lists that part only.
+        if texts and all(path.is_relative_to(root) for path in outside_tests):
             lines = [line.split("#")[0].strip() for text in texts for line in text.splitlines()]
             roots = set(re.findall(r"-[RQ]\s+\S+\s+(\w+)", "\n".join(lines)))
             return root, [line for line in lines if line.endswith(".v")], roots

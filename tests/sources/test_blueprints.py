@@ -224,6 +224,7 @@ def test_mathlib_is_found_when_it_is_given(tmp_path: Path):
     (source / "Mathlib" / "Prime.lean").write_text(
         "namespace Nat\ntheorem exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p := by\n  simp\nend Nat\n", "utf-8"
     )
+    (source / "Mathlib" / ".#Prime.lean").symlink_to("someone@somewhere.1234")  # Emacs's lock, a link to no file
     for place in (lines, tmp_path / "statements", source):
         whole = build.build(SMALL, tmp_path / "out", mathlib=str(place))[0]
         assert judged(whole)["q:blueprint:thm:prime-above"] == {"mathlib:Nat.exists_infinite_primes"}

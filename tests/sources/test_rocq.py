@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -178,6 +179,39 @@ def test_a_library_whose_lemmas_name_no_other_is_refused(tmp_path: Path):
     (tmp_path / "in" / "a.v").write_text("Lemma one : 1 = 1. Proof. reflexivity. Qed.")
     with pytest.raises(MirblabError, match=r"in: 1 lemmas, of which no script names another"):
         rocq.build(tmp_path / "in", tmp_path / "out")
+
+
+def test_build_outputs_and_hidden_files_are_not_read(library: Path, built: Path, tmp_path: Path):
+    """Dune copies every source; the lock file of Emacs is a link to no file, and a folder may end like a file."""
+    (library / "_CoqProject").unlink()
+    (library / "unlisted.v").unlink()
+    for folder in ("_build/default/base", "_opam/lib", ".hidden"):
+        shutil.copytree(library / "base", library / folder)
+    (library / "base" / ".#nat.v").symlink_to("someone@somewhere.1234")
+    (library / "folder.v").mkdir()
+    again = rocq.build(library, tmp_path / "again")[0]
+    assert (again / "corpus.jsonl").read_bytes() == (built / "corpus.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        ({"examples": True, "theories": False}, {"examples/nat.v", "theories/nat.v"}),
+        ({"examples": True, "theories": True}, {"examples/nat.v", "theories/nat.v"}),
+        ({"theories": True, "tests": False}, {"nat.v"}),
+    ],
+)
+def test_the_project_file_of_a_part_does_not_stand_for_the_library(
+    tmp_path: Path, folders: dict[str, bool], expected: set[str]
+):
+    """That of examples/ alone was taken for that of the whole repository; tests are no part of it."""
+    for folder, has_project in folders.items():
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        (tmp_path / "in" / folder / "nat.v").write_text(NAT, encoding="utf-8")
+        if has_project:
+            (tmp_path / "in" / folder / "_CoqProject").write_text("-R . tiny\nnat.v\n", encoding="utf-8")
+    found = rows(rocq.build(tmp_path / "in", tmp_path / "out")[0] / "corpus.jsonl")
+    assert {row["metadata"]["file"] for row in found.values()} == expected
 
 
 @pytest.mark.parametrize("end", ["} Qed.", "+ auto. } } Defined.", "- { trivial. }\n} Qed."])

@@ -297,7 +297,8 @@ def _value(text: str) -> str:
 def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
     ends = {name.rpartition(".")[2] for name in wanted}
     statements: dict[str, str] = {}
-    for path in sorted(folder.rglob("*.lean")):
+    # A link to no file is the lock that Emacs leaves beside an open file.
+    for path in (path for path in sorted(folder.rglob("*.lean")) if path.is_file() and path.name[0] != "."):
         code = repository.decode_source(path.read_bytes(), Counter())
         if any(end in code for end in ends):
             for declaration in lean_source.read_lean(code).declarations:

@@ -118,8 +118,14 @@ def _build_state(
 ) -> State:
     """Return the collections of the files of a commit; they are built below *place*."""
     say(f"{name} on {day}, commit {commit[:12]}")
-    archive, files = place / f"{commit}.tar", place / commit / name
-    release.run_git(repository, "archive", "--format=tar", f"--output={archive}", commit)
+    archive, files, empty = place / f"{commit}.tar", place / commit / name, place / "empty"
+    empty.mkdir(exist_ok=True)
+    # With an empty working tree and no index git reads no .gitattributes, which can leave files out of an archive.
+    git_dir, inner = (
+        release.run_git(repository, "rev-parse", f"--{what}") for what in ("absolute-git-dir", "show-prefix")
+    )
+    words = (f"--git-dir={git_dir}", "--work-tree=.", "archive", "--worktree-attributes", "--format=tar")
+    release.run_git(empty, *words, f"--output={archive}", f"{commit}:{inner}", GIT_INDEX_FILE=str(place / "index"))
     release.unpack(archive, files)
     with contextlib.redirect_stdout(io.StringIO()):  # what is written in the end is counted
         folders = build_source(files, place / commit / "built", **options)

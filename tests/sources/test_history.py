@@ -41,6 +41,7 @@ def clone(tmp_path: Path) -> Path:
     folder = tmp_path / "tiny"
     folder.mkdir()
     git(folder, "init", "--quiet")
+    (folder / ".gitattributes").write_text("*.v export-ignore\n", encoding="utf-8")  # for archives of a release
     for day, text in DAYS.items():
         (folder / "a.v").write_text(text, encoding="utf-8")
         git(folder, "add", ".", day=day)
@@ -82,6 +83,17 @@ def test_a_state_is_the_collection_of_its_files(clone: Path, tmp_path: Path, at:
     assert {key: card(folder)[key] for key in ("candidates", "counts", "title")} == {
         key: card(plain)[key] for key in ("candidates", "counts", "title")
     }
+
+
+def test_a_folder_of_a_repository_is_built_alone(clone: Path, tmp_path: Path) -> None:
+    """Its files, without those beside it."""
+    (clone / "inner").mkdir()
+    git(clone, "mv", "a.v", "inner/b.v")
+    (clone / "c.v").write_text("Lemma other : 2 = 2. Proof. by []. Qed.", encoding="utf-8")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "moved", day="2022-06-01")
+    [folder] = history.build("rocq", rocq.build, clone / "inner", tmp_path / "out", at="HEAD")
+    assert {name.partition(".")[0] for name in rows(folder / "corpus.jsonl")} == {"b"}
 
 
 def test_a_clone_is_made_of_a_url_and_its_address_kept(clone: Path, tmp_path: Path) -> None:

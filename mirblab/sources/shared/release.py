@@ -328,10 +328,13 @@ def _commit(folder: Path) -> str:
         return ""
 
 
-def run_git(repository: Path, *words: str) -> str:
-    """Return what git prints; MirblabError when it is missing or fails."""
+def run_git(repository: Path, *words: str, **variables: str) -> str:
+    """Return what git prints, with environment *variables*; MirblabError when it is missing or fails."""
+    command = ["git", "-C", str(repository), *words]
     try:
-        done = subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, errors="replace")
+        done = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, text=True, errors="replace"
+        )
     except FileNotFoundError as error:
         raise MirblabError("git is not installed, and the history of a repository needs it") from error
     if done.returncode:

@@ -33,7 +33,7 @@ TIERS = ("easy", "medium", "hard")
 STYLES = ("q1a_lean", "q1b_latex", "q1c_natural", "q2_slogan", "q3_nickname", "q4_special_case")
 GRADES = {"exact": 2, "inexact": 1, "wrong": 0}  # what a judge of TheoremGraph says; "unjudgeable" is no judgement
 _ARXIV = re.compile(r"(?:\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})")
-_NUMBER = re.compile(r"\d+(?:\.\d+)*")
+_NUMBER = re.compile(r"(?:\b([^\W\d_]*[a-z])\b[.~\s]*)?((?:\b[A-Z]{1,3}\.?)?\d+(?:\.\d+)*|\b[A-Z]\b)")
 
 
 @dataclass
@@ -80,23 +80,22 @@ def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[s
         if _arxiv(row["link"]) in wanted
     }
     slogans = release.one(r"theorem_slogan\.parquet", "theorem_slogan.parquet") if text == "slogan" else None
-    stated: dict[str, list[tuple[str, str]]] = defaultdict(list)  # by paper, id and number of each statement
+    stated: dict[str, list[tuple[str, str]]] = defaultdict(list)  # by paper, id and name of each statement
 
     for place, row in _rows(theorems, ["theorem_id", "paper_id", "name"]):
         if paper := of_paper.get(str(row["paper_id"])):
-            stated[paper].append((read_id(row, "theorem_id", place), _number(row["name"])))
+            stated[paper].append((read_id(row, "theorem_id", place), str(row["name"] or "")))
     judged: list[Judgement] = []
     texts: list[Row] = []
     for number, (place, row) in enumerate(queries, 1):
         found = stated.get(_arxiv(row["link to paper on arxiv"]), [])
-        target = _number(row["theorem number"])
         if not found:
             left_out["queries whose paper has no statement in the corpus"] += 1
             continue
-        left_out["queries whose theorem is not in the corpus (kept, its paper is)"] += all(
-            n != target for _, n in found
-        )
-        judged += [(f"q{number:03}", name, 2 if target and n == target else 1) for name, n in found]
+        target = str(row["theorem number"] or "")
+        grades = {doc: 2 if _is_same_theorem(name, target) else 1 for doc, name in found}
+        left_out["queries whose theorem is not in the corpus (kept, its paper is)"] += 2 not in grades.values()
+        judged += [(f"q{number:03}", doc, grade) for doc, grade in grades.items()]
         texts.append({"_id": f"q{number:03}", "text": read_field(row, "query", str, place)})
 
     def corpus() -> Iterator[Row]:
@@ -394,6 +393,14 @@ def _arxiv(link: object) -> str:
     return found[0] if found else ""
 
 
-def _number(name: object) -> str:
-    found = _NUMBER.search(str(name or ""))
-    return found[0] if found else ""
+def _is_same_theorem(name: str, other: str) -> bool:
+    """Tell whether two names have one number, and words before it that begin alike, as Thm. and Theorem do.
+
+    >>> [_is_same_theorem("Theorem A.1", name) for name in ("Thm. A.1", "A.1", "Theorem 1", "Lemma A.1")]
+    [True, True, False, False]
+    """
+    found = [number.groups("") for number in map(_NUMBER.search, (name, other)) if number]
+    if len(found) < 2 or found[0][1] != found[1][1]:
+        return False
+    words = {word[:2].casefold() for word, _ in found if word}
+    return len(words) < 2

@@ -156,6 +156,29 @@ def test_theorem_search_grades_the_theorem_and_its_paper(tmp_path: Path) -> None
         benchmarks.theorem_search(tmp_path / "t", tmp_path / "out", text="body")
 
 
+@pytest.mark.parametrize(
+    ("number", "same"),
+    [
+        ("Theorem A.1", {"Theorem A.1"}),
+        ("Thm. 1", {"Theorem 1"}),
+        ("Lemma 1", {"Lemma 1"}),
+        ("1", {"Theorem 1", "Lemma 1"}),
+        ("Theorem B", {"Main Theorem B"}),
+        ("Theorem", set()),
+    ],
+)
+def test_the_letter_and_the_kind_of_a_theorem_count(tmp_path: Path, number: str, same: set[str]) -> None:
+    """Only the digits were compared, so that Theorem A.1 stood for Theorem 1, Lemma 1 and Theorem B.1, too."""
+    folder, names = publish_theorem_search(tmp_path / "t"), ["Theorem A.1", "Theorem 1", "Lemma 1", "Theorem B.1"]
+    names += ["Main Theorem B", "Remark"]
+    stated = [{"theorem_id": name, "paper_id": 7, "name": name, "body": f"Body of {name}."} for name in names]
+    parquet(folder / "theorem.parquet", stated)
+    asked = {"query": "q", "theorem number": number, "paper title": "t", "link to paper on arxiv": "2310.15076"}
+    parquet(folder / "theorems-test.parquet", [asked])
+    found = judged(benchmarks.theorem_search(folder, tmp_path / "out")[0])
+    assert {doc for _, doc, grade in found if grade == 2} == same and len(found) == len(names)
+
+
 def test_slogans_are_not_held_in_memory(tmp_path: Path) -> None:
     """Of 20,000 long slogans in another order than the statements each finds its own, the first where there are two."""
     n = 20_000

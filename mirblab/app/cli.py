@@ -84,7 +84,7 @@ def train(
         raise typer.Exit(run_training(name, changes, out=out, force=force))
     if "seed" in changes:
         raise MirblabError(f"--seeds {seeds} and seed {changes['seed']} are both given; leave one of them out")
-    numbers = [parse_seed(text) for text in split_names(seeds) or [seeds]]
+    numbers = list(dict.fromkeys(parse_seed(text.strip()) for text in seeds.split(",")))
     with places.open_place(on, insecure=insecure) as place:
         raise typer.Exit(console.train_seeds(place, name, changes, numbers, out=out, force=force))
 

@@ -118,6 +118,7 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
         (("build", "stakcs"), "did you mean 'stacks'?"),
         (("build", "stacks", "--set", "seed=1"), "'stacks' cannot be built with --set seed=...; it takes"),
         (("build", "own", "--set", "source=x"), "'own' cannot be built with --set source=...; it takes"),
+        (("train", "nope", "--seeds", "0, 1,1"), "no recipe 'nope'"),
         (("train", "mini-math", "--set", "out=x"), "no field of recipe 'mini-math' in trained.toml called 'out'"),
         (("run", "bm25", "mini-qa", "--set", "name=x"), "no field of system 'bm25' (bm25) called 'name'"),
         (("run", "bm52", "mini-qa"), "did you mean 'bm25'?"),

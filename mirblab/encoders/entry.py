@@ -20,7 +20,10 @@ Entry = dict[str, Any]
 LOCAL: tuple[str, ...] = ("id", "revision", "max_length", "pooling", "normalise", "dtype", "dimensions", "prompts")
 HOSTED: tuple[str, ...] = ("vendor", "model", "max_length", "normalise", "dimensions", "prompts")
 # Fields that determine vectors but are part of the key only where they are set, so that older keys stay valid.
-SOMETIMES = ("eos", "attention", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url", "pretokens")
+SOMETIMES = (
+    *("eos", "attention", "padding", "prompt_pooled", "code_revision", "truncate", "output_dimension", "url"),
+    "pretokens",
+)
 BY_ROLE = ("prompts", "lead", "suffix", "input_types")
 VARIANTS = ("mirb",)
 _TEXT = (
@@ -107,7 +110,7 @@ def entry_key(entry: Mapping[str, Any]) -> dict[str, Any]:
     found = {"model" if field == "id" else field: entry[field] for field in fields}
     optional = (*SOMETIMES, "without_instruction", *BY_ROLE)
     found |= {name: entry[name] for name in optional if name not in found and _is_set(entry.get(name))}
-    found |= {"sparse": True} if entry.get("sparse") else {}
+    found |= {name: True for name in ("sparse", "trust_remote_code") if entry.get(name)}
     # other rules of pre-tokenisation give other vectors
     return found | ({"pretokens_version": ngrams.VERSION} if "pretokens" in found else {})
 

@@ -125,13 +125,13 @@ KEY = {
 }  # fmt: skip
 CHANGES = {
     "id": "toy/two", "revision": "1" * 40, "max_length": 12, "pooling": "cls", "normalise": False, "dtype": "bfloat16",
-    "dimensions": 8,
+    "dimensions": 8, "padding": "left", "trust_remote_code": True,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("part", CHANGES)
 def test_each_part_of_the_key_gives_another_space(home: Path, part: str) -> None:
-    """Another model, revision, length, pooling, norm, precision or dimension never shares a vector."""
+    """Another model, revision, length, pooling, norm, precision, dimension, side of padding or code shares no vector."""
     one, other = Encoder("one", KEY), Encoder("one", KEY | {part: CHANGES[part]})
     assert one.store().path != other.store().path and one.key != other.key
 
@@ -148,6 +148,7 @@ def test_role_and_exact_prompt_give_other_spaces(home: Path) -> None:
 def test_name_and_path_do_not_enter_the_key(home: Path, tmp_path: Path) -> None:
     """The package's copy and the Hub's share their vectors."""
     assert Encoder("a", KEY).store().path == Encoder("b", KEY | {"package": "p"}, tmp_path).store().path
+    assert Encoder("a", KEY).key == Encoder("a", KEY | {"trust_remote_code": False}).key
 
 
 def test_prompts_are_put_before_the_text(tiny: Encoder, folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core import network, paths, registry
-from mirblab.core.errors import MirblabError, check_positive, unknown
+from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import read_json
 from mirblab.data import runs
@@ -26,6 +26,11 @@ RUNS_VERSION = 1
 
 APPROACH0 = "approach0"
 _NEEDED = {"max-sim": "encoder", "cross-encoder": "id"}  # the kinds, and what each cannot do without
+_SHOWN = ("label", "size", "licence")
+_FIELDS = (
+    *("kind", "encoder", "id", "revision", "instruction", "dtype", "max_length", "trust_remote_code", "trained"),
+    *_SHOWN,
+)
 _DTYPES = ("float32", "bfloat16")
 _OWN_MODULES = "mirblab.encoders.segments."
 PAIR_BATCH = 512
@@ -68,8 +73,9 @@ def _read_entry(name_or_folder: str) -> dict[str, Any]:
             raise unknown("reranker", name_or_folder, entries)
         name, revision = folder.resolve().name, folder_digest(folder)
         return {"kind": "cross-encoder", "id": name, "revision": revision, "max_length": 512}
-    entry = {key: value for key, value in entries[name_or_folder].items() if key not in ("label", "size", "licence")}
+    entry = {key: value for key, value in entries[name_or_folder].items() if key not in _SHOWN}
     where = f"the reranker '{name_or_folder}' in {registry.entry_file('rerankers', name_or_folder)}"
+    check_known(f"field of {where} called", list(entry), _FIELDS)
     if entry.get("kind") not in _NEEDED:
         raise MirblabError(f"{where}: {unknown('kind of reranker', str(entry.get('kind')), _NEEDED)}")
     if entry.get("dtype", _DTYPES[0]) not in _DTYPES:

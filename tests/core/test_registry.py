@@ -199,6 +199,11 @@ def test_a_name_of_a_thousand_systems_is_refused() -> None:
     [
         ("rerankers", "[a]\nmax_length = 'x'\n", "'a' in .*rerankers.toml: max_length is 'x'; write a whole number"),
         ("rerankers", "[a]\nlabel = 'x'\n", "the reranker 'a' in .*: no kind of reranker 'None'"),
+        (
+            "rerankers",
+            "[a]\nkind = 'max-sim'\nencoder = 'minilm'\nmax_lenght = 9\n",
+            "no field of the reranker 'a' in .*rerankers.toml called 'max_lenght'; did you mean 'max_length'",
+        ),
         ("rerankers", "[a]\nkind = 'max-sim'\n", "the reranker 'a' in .* lacks encoder"),
         ("collections", "[a]\npaper = 3\n", "'a' in .*collections.toml: paper is 3; write text in quotes"),
         ("collections", "[a]\nrestricted = 1\n", "restricted is 1; write true or false"),

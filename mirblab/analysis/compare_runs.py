@@ -24,7 +24,7 @@ from mirblab.display import result_tables
 from mirblab.display.text import excerpts
 from mirblab.evaluation import imported, measures, significance
 from mirblab.evaluation.imported import mark_imported
-from mirblab.retrieval.systems import system
+from mirblab.retrieval.systems import search_depth, system
 from mirblab.sources import catalogue
 
 _ENDINGS = (".trec", ".run", ".res", ".txt", ".tsv", ".csv", ".gz", ".out", ".eval")
@@ -77,14 +77,16 @@ class RunComparison:
 
 def compare_runs(
     first: str, second: str, name: str, wanted: Sequence[str], *, k: int = 10, n_queries: int = 5, p: float = 0.9,
-    depth: int = 1000, split: str = "test", seed: int = 0,
+    depth: int | None = None, split: str = "test", seed: int = 0,
 ) -> RunComparison:  # fmt: skip
-    """Return the comparison of two runs, each a system's name or a run file; MirblabError if they do not match."""
+    """Return the comparison of two runs, each a system's name or a run file, cut to *depth*, None: 1,000 documents, or
+    the deepest cutoff of the measures; MirblabError if they do not match.
+    """
     check_positive(n_queries=n_queries)
     parsed, collection = measures.parse_measures(wanted), catalogue.load_with_queries(name, split)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        before, after = paired_runs(first, second, collection, depth)
+        before, after = paired_runs(first, second, collection, search_depth(parsed) if depth is None else depth)
         values = pd.concat([measures.evaluate(run, collection, parsed) for run in (before, after)], ignore_index=True)
     names = str(before.attrs["system"]), str(after.attrs["system"])
     shown = [str(measure) for measure in parsed]

@@ -23,7 +23,7 @@ from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
 from mirblab.evaluation.measures import AnyMeasure, QueryWarning, evaluate, parse_measure
 from mirblab.evaluation.significance import bootstrap_intervals, value_matrices
-from mirblab.retrieval.systems import DEPTH, System, system
+from mirblab.retrieval.systems import DEPTH, System, search_depth, system
 from mirblab.sources.catalogue import collection_groups, load_with_queries
 
 if TYPE_CHECKING:
@@ -217,15 +217,15 @@ def experiment(
     baseline: str | None = None,
     correction: str | None = "holm",
     alpha: float = 0.05,
-    depth: int = DEPTH,
+    depth: int | None = None,
     seed: int = 0,
 ) -> Experiment:
     """Search, evaluate and compare: every system on every collection by every measure.
 
     *systems* and *collections* are names or objects, one or several, *measures* as in `evaluate`. *baseline* is the
     system that the others are tested against, the first by default. *correction* and *alpha*, the level of
-    significance, are those of `lab.compare`; *depth* is the number of documents kept per query. MirblabError for an
-    unknown name, one that is given twice, or an empty list.
+    significance, are those of `lab.compare`; *depth* is the number of documents kept per query, None: 1,000, or the
+    deepest cutoff of the measures. MirblabError for an unknown name, one that is given twice, or an empty list.
 
     >>> result = experiment(["bm25", "bm25-mirb"], "mini-qa", ["nDCG@10", "RR"])
     >>> result.table().frame.columns.tolist(), len(result.values)
@@ -242,6 +242,7 @@ def experiment(
     names = [part.name for part in chosen]
     if baseline is not None and baseline not in names:
         raise MirblabError(f"the baseline {baseline!r} is not among the systems {', '.join(names)}; add it to them")
+    depth = search_depth(wanted) if depth is None else depth
     parts, costs = [], []
     for collection in loaded:
         for part in chosen:

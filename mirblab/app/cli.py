@@ -126,7 +126,9 @@ def diff(
     out: Annotated[Path | None, typer.Option(help="A .csv file for everything, query by query.")] = None,
     queries: Annotated[int, typer.Option(help="How many queries that gained, and that lost, are shown.")] = 5,
     p: Annotated[float, typer.Option(help="Rank-biased overlap's p, 0 to 1: 0.9 is about ten ranks.")] = 0.9,
-    depth: Annotated[int, typer.Option(help="The number of documents per query.")] = 1000,
+    depth: Annotated[
+        int | None, typer.Option(help="The number of documents per query; default: 1000, or what the measures need.")
+    ] = None,
     split: Annotated[str, typer.Option(help="The split whose queries are used.")] = "test",
     seed: Annotated[int, typer.Option(min=0, help="The seed of the test and the intervals.")] = 0,
 ) -> None:

@@ -47,7 +47,7 @@ from mirblab.encoders import summary
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.spaces import open_spaces
 from mirblab.evaluation import arqmath, imported, measures
-from mirblab.retrieval.systems import System
+from mirblab.retrieval.systems import System, search_depth
 from mirblab.sources import catalogue
 from mirblab.train import command as train_command
 from mirblab.train import recipes, training
@@ -275,7 +275,7 @@ def print_values(
         collection = catalogue.load_with_queries(collection_name, split)
         if form == "arqmath":
             arqmath.check_answer_ids(collection)
-        run = chosen.search(collection)
+        run = chosen.search(collection, search_depth(checked))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             values = measures.evaluate(run, collection, checked)

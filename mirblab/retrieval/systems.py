@@ -6,7 +6,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ from mirblab.encoders.entry import is_folder
 from mirblab.encoders.local import find_trained
 from mirblab.encoders.token_vectors import load_term_weights
 from mirblab.evaluation import imported
-from mirblab.evaluation.measures import parse_measure
+from mirblab.evaluation.measures import AnyMeasure, parse_measure
 from mirblab.formula import approach0
 from mirblab.formula import search as structure
 from mirblab.retrieval import bm25, codes, dense, feedback, fusion, late_interaction, rerank, rewriting, sparse
@@ -230,6 +230,15 @@ def pair_options(settings: Mapping[str, Any]) -> dict[str, Any]:
 DEPTH = 1000
 MOST_ROWS = 5_000_000  # of a run that is stored deeper than it is asked for
 CUT_KINDS = ("bm25", "dense", "sparse")  # whose first documents are the same at every depth
+
+
+def search_depth(measures: Iterable[AnyMeasure]) -> int:
+    """Return how many documents of each query the measures need: the usual depth, or their deepest cutoff.
+
+    >>> search_depth(["nDCG@10", "AP"]), search_depth(["nDCG@10", "R@1500"])
+    (1000, 1500)
+    """
+    return max([DEPTH, *(parse_measure(measure).k or 0 for measure in measures)])
 
 
 @dataclass(frozen=True)

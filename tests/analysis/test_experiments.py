@@ -10,6 +10,7 @@ import ir_measures
 import pandas as pd
 import pytest
 
+from mirblab.analysis.compare_runs import compare_runs
 from mirblab.analysis.experiments import experiment, file_name
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.measures import QueryWarning, evaluate
@@ -212,3 +213,14 @@ def test_an_experiment_with_one_system_compares_nothing() -> None:
     ranks = result.values[result.values.measure == "Rank"].value
     assert shown.signs.empty and shown.frame.Rank.tolist() == [pytest.approx(ranks.mean())]
     assert shown.extra["low"].Rank.item() < ranks.mean() < shown.extra["high"].Rank.item()
+
+
+def test_a_search_is_as_deep_as_the_measures(make_folder) -> None:
+    """Also below the usual 1,000 documents, unless a depth is given."""
+    corpus = [{"_id": f"d{number}", "text": "prime"} for number in range(1_100)]
+    corpus.append({"_id": "last", "text": "prime and much more"})
+    folder = str(make_folder(corpus, [{"_id": "q", "text": "prime"}], "q\tlast\t1\n"))
+    wanted = ["R@1101", "R@1000"]
+    assert experiment("bm25", folder, wanted).values.value.tolist() == [1, 0]
+    assert experiment("bm25", folder, wanted, depth=1_000).values.value.tolist() == [0, 0]
+    assert compare_runs("bm25", "bm25-okapi", folder, wanted).values.value.tolist() == [1, 0, 1, 0]

@@ -248,3 +248,12 @@ def test_similar_prints_pairs_and_writes_them(mirblab, make_folder, tmp_path):
     assert "s0" in done.stdout and "s1" in done.stdout and "[b]finite[/b]" in done.stdout
     assert texts[0] in (tmp_path / "pairs.csv").read_text("utf-8")
     assert "cannot compare" in mirblab("similar", str(folder), "--by", "bm25>maxsim").stderr
+
+
+def test_run_searches_as_deep_as_the_measures(mirblab, make_folder):
+    """R@1101 of a document at rank 1,101 is 1, although 1,000 are usual."""
+    corpus = [{"_id": f"d{number}", "text": "prime"} for number in range(1_100)]
+    corpus.append({"_id": "last", "text": "prime and much more"})
+    folder = make_folder(corpus, [{"_id": "q", "text": "prime"}], "q\tlast\t1\n")
+    done = mirblab("run", "bm25", str(folder), "--measures", "R@1101,R@1000")
+    assert done.returncode == 0 and re.findall(r"\d\.\d{4}", done.stdout) == ["1.0000", "0.0000"]

@@ -17,7 +17,7 @@ from mirblab.data.collection import Collection
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import Mark
 from mirblab.evaluation import measures
-from mirblab.retrieval.systems import system
+from mirblab.retrieval.systems import search_depth, system
 
 MOST_SYSTEMS = 4
 FAR = 100  # ranks of the other systems among which a document is looked for
@@ -164,7 +164,8 @@ class Model:
             self.tell(f"{self.labels[name]}: searching for all {len(self.collection.queries):,} queries …")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", measures.QueryWarning)  # what scores 0 is shown with its value
-                table = measures.evaluate(system(name).search(self.collection), self.collection, [measure])
+                run = system(name).search(self.collection, search_depth([measure]))
+                table = measures.evaluate(run, self.collection, [measure])
             self._values[name, measure] = pd.Series(table.value.to_numpy(), index=table.query_id.astype("str"))
         return self._values[name, measure]
 

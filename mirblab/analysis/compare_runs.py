@@ -260,7 +260,7 @@ def paired_runs(first: str | Path, second: str | Path, collection: Collection, d
 def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
     path = _existing_file(given)
     if path is not None:
-        return runs.cut_run(_read_run_file(path, collection), depth)
+        return runs.cut_run(read_run_file(path, collection), depth)
     folder = Path(given)
     if given and folder.is_dir():
         inside = ", ".join(sorted(file.name for file in folder.iterdir())[:6]) or "nothing"
@@ -285,7 +285,11 @@ def _existing_file(given: str) -> Path | None:
         return None
 
 
-def _read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
+def read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
+    """Return the run in a file of TREC's format, without rows whose query or document the *collection* lacks.
+
+    A RunWarning counts these. MirblabError for an empty run and for one of another collection.
+    """
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
     given = runs.read_run(path)

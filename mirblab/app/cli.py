@@ -479,16 +479,16 @@ def report(
     seed: Annotated[int, typer.Option(min=0, help="The seed of samples and hashes.")] = 0,
 ) -> None:
     """Print what makes a collection easier, harder or less fair than it looks, most severe first."""
-    from mirblab.analysis import collection_report
-    from mirblab.data import runs
+    from mirblab.analysis import collection_report, compare_runs
     from mirblab.sources import catalogue
 
+    collection = catalogue.load(name, split)
     collection_report.print_report(
         collection_report.report(
-            catalogue.load(name, split),
+            collection,
             encoders=["minilm"] if encoder is None else encoder,
             others=other or [],
-            runs=[runs.read_run(path) for path in run or []],
+            runs=[compare_runs.read_run_file(path, collection) for path in run or []],
             threshold=threshold,
             seed=seed,
         )

@@ -257,3 +257,12 @@ def test_run_searches_as_deep_as_the_measures(mirblab, make_folder):
     folder = make_folder(corpus, [{"_id": "q", "text": "prime"}], "q\tlast\t1\n")
     done = mirblab("run", "bm25", str(folder), "--measures", "R@1101,R@1000")
     assert done.returncode == 0 and re.findall(r"\d\.\d{4}", done.stdout) == ["1.0000", "0.0000"]
+
+
+def test_a_report_refuses_runs_of_other_collections_and_empty_ones(mirblab, tmp_path):
+    """It concluded from them that nothing is judged."""
+    (tmp_path / "other.trec").write_text("q1 Q0 d1 1 1.5 theirs\n")
+    (tmp_path / "empty.trec").write_text("")
+    for name, told in (("other", "none of its 1 queries is in mini-qa (split test)"), ("empty", "is an empty run")):
+        done = mirblab("report", "mini-qa", "--run", str(tmp_path / f"{name}.trec"))
+        assert done.returncode == 2 and told in done.stderr

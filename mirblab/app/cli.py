@@ -575,7 +575,9 @@ def main() -> None:
     except MirblabError as error:
         say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        told = f"{error.filename} cannot be opened: {error.strerror}; check the path" if error.filename else error
+    except OSError as error:
+        name = str(error.filename or "")
+        shown = name if len(name) <= 100 else f"{name[:100]} …"
+        told = f"{shown} cannot be opened: {error.strerror}; check the path" if name else error.strerror or error
         say(f"mirblab: {told}", to=sys.stderr)
         sys.exit(2)

@@ -410,6 +410,8 @@ def print_stores(*, verify: bool = False, remove: str = "", long: bool = False) 
 
     Vectors are summed by model; *long* has a row for each role and prompt, and shows empty stores, too.
     """
+    if remove and verify:
+        raise MirblabError("--verify and --remove are both given; give one after the other")
     if remove:
         for line in stores.remove_store(remove):
             say(line)

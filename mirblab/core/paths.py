@@ -22,7 +22,7 @@ def home() -> Path:
     from platformdirs import user_data_path
 
     named = os.environ.get("MIRBLAB_HOME")
-    return Path(named).expanduser().resolve() if named else checkout_root() or user_data_path("mirblab")
+    return expand_home(named).resolve() if named else checkout_root() or user_data_path("mirblab")
 
 
 def data() -> Path:

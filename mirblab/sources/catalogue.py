@@ -395,7 +395,7 @@ def build_from_files(origin: str = "", **options: Any) -> list[Path]:
     own-latex: 2 .tex files, 12 statements...
     ['own-latex-qa', 'own-latex-premise', 'own']
     """
-    source = Path(origin).expanduser()
+    source = paths.expand_home(origin)
     if origin and source.is_dir() and beir.find_texts(source, "corpus"):
         if given := {name: value for name, value in options.items() if value}:
             raise MirblabError(

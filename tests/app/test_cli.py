@@ -139,6 +139,8 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
             "n_queries must be at least 1, found -1",
         ),
         (("add", "nowhere"), "no folder nowhere"),
+        (("report", "mini-qa", "--run", "n" * 300), f"{'n' * 100} … cannot be opened: File name too long; check the path"),
+        (("cache", "--verify", "--remove", "old"), "--verify and --remove are both given; give one after the other"),
         (("cache", "--remove", "vectros"), "did you mean 'vectors'?"),
     ],
 )
@@ -266,3 +268,12 @@ def test_a_report_refuses_runs_of_other_collections_and_empty_ones(mirblab, tmp_
     for name, told in (("other", "none of its 1 queries is in mini-qa (split test)"), ("empty", "is an empty run")):
         done = mirblab("report", "mini-qa", "--run", str(tmp_path / f"{name}.trec"))
         assert done.returncode == 2 and told in done.stderr
+
+
+def test_a_home_that_cannot_be_a_folder_is_told_in_one_line(command_process):
+    """Too long a name, and a user that does not exist."""
+    done = command_process.run("build", "mini", MIRBLAB_HOME="/tmp/" + "h" * 300)
+    assert done.returncode == 2 and "File name too long" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert command_process.run("--version", MIRBLAB_HOME="~nouser/x").returncode == 0
+    done = command_process.run("list", "measures", MIRBLAB_HOME="~nouser/x")
+    assert done.returncode == 0, done.stderr

@@ -103,7 +103,7 @@ def decode_file(path: Path, encoding: str = "") -> str:
     if raw.startswith(_SHEETS):
         raise MirblabError(f"{path.name} is a spreadsheet's own format; save it there as 'CSV UTF-8' and give that")
     if not encoding and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise MirblabError(f"{path.name} is UTF-16; save it as UTF-8, or say --set encoding=utf-16")
+        raise MirblabError(f"{path.name} is UTF-16; save it as UTF-8, or say --set encoding=utf-16 to mirblab build")
     try:
         text = raw.decode(encoding or "utf-8-sig")
     except LookupError:
@@ -137,7 +137,10 @@ def _where(raw: bytes, error: UnicodeError, encoding: str) -> str:
     line, start = raw.count(b"\n", 0, error.start) + 1, max(0, error.start - 12)
     around = raw[start : error.start + 8].decode("cp1252", "replace").strip()
     found = f", line {line}: byte {error.start:,} (0x{raw[error.start]:02X}) is not {encoding or 'UTF-8'}"
-    how = f"; if '{' '.join(around.split())}' looks right, say --set encoding=cp1252; else save the file as UTF-8"
+    how = (
+        f"; if '{' '.join(around.split())}' looks right, write it as UTF-8: iconv -f cp1252 -t utf-8 FILE > NEW (or say "
+        "--set encoding=cp1252 to mirblab build); else save the file as UTF-8"
+    )
     return found + (how if not encoding else "; name the right --set encoding=...")
 
 

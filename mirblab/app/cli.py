@@ -394,7 +394,7 @@ def judge(
 def serve(
     collection: Annotated[str, typer.Argument(help="A collection, by name or folder.")],
     by: Annotated[str, typer.Option(help="A system; mirblab list systems has them.")] = "hybrid",
-    port: Annotated[int, typer.Option(help="The port on this machine; 0: any free one.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on this machine; 0: any free one.")] = 8765,
     stdio: Annotated[bool, typer.Option("--stdio", help="Answer only the program that started this, by MCP.")] = False,
 ) -> None:
     """Answer other programs on this machine, such as an editor: search and similar over HTTP and as tools of MCP."""

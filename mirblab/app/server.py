@@ -6,7 +6,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from mirblab.sources import catalogue
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from starlette.datastructures import QueryParams
 
 HOST = "127.0.0.1"  # this machine alone
 MOST = 1000  # documents or pairs of one answer
@@ -97,14 +98,17 @@ async def _respond(function: Callable[..., dict[str, Any]], request: Any) -> Any
         return JSONResponse({"error": str(error)}, status_code=400)
 
 
-def _read_arguments(function: Callable[..., Any], given: Mapping[str, str]) -> dict[str, Any]:
+def _read_arguments(function: Callable[..., Any], given: QueryParams) -> dict[str, Any]:
     types = {name: wanted for name, wanted in function.__annotations__.items() if name != "return"}
     check_known("parameter", given.keys(), types)
     if "text" in types and not given.get("text", "").strip():
         raise MirblabError(f"there is no text to search for; ask for example {_USAGE['search']}")
     for name, value in given.items():
-        if types[name] == "int" and not re.fullmatch(r"[+-]?\d+", value):
-            raise MirblabError(f"{name} is a whole number, found '{value}'")
+        if (times := len(given.getlist(name))) > 1:
+            raise MirblabError(f"{name} is given {times} times; give it once")
+        if types[name] == "int" and not re.fullmatch(r"[+-]?\d{1,18}", value):
+            shown = value if len(value) <= 20 else f"{value[:20]} …"
+            raise MirblabError(f"{name} is a whole number of at most 18 digits, found '{shown}'")
     return {name: int(value) if types[name] == "int" else value for name, value in given.items()}
 
 
@@ -125,8 +129,9 @@ def serve(collection: str, by: str = DEFAULT_SYSTEM, *, port: int = 8765, stdio:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OSError as error:
-            raise MirblabError(f"port {port} cannot be used: {error.strerror}; choose another with --port") from error
+        except (OSError, OverflowError) as error:
+            why = error.strerror if isinstance(error, OSError) else "ports are from 0 to 65535"
+            raise MirblabError(f"port {port} cannot be used: {why}; choose another with --port") from error
         port = probe.getsockname()[1]
     app = server.streamable_http_app(host=HOST)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])

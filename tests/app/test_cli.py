@@ -161,9 +161,11 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
         ("rephrase", "mini-views", "--rules", "--seed", "-1"),
         ("rephrase", "mini-views", "--rules", "--limit", "-1"),
         ("batch", "mini", "--plan", "--only", "10", "--jobs", "-1"),
+        ("serve", "mini-qa", "--port", "-1"),
+        ("serve", "mini-qa", "--port", "65536"),
     ],
 )
-def test_a_number_below_0_is_refused(mirblab, words):
+def test_a_number_out_of_range_is_refused(mirblab, words):
     """Before anything is read or drawn."""
     done = mirblab(*words)
     assert done.returncode == 2 and f"Invalid value for '{words[-2]}': " in done.stderr

@@ -55,6 +55,8 @@ def test_http_answers_as_the_function_does(address: str) -> None:
         ("/search?text=x&depth=0", "depth is from 1 to 1000, found 0"),
         ("/search?text=x&deep=1", "no parameter 'deep'; did you mean 'depth'?"),
         ("/similar?n=many", "n is a whole number"),
+        (f"/similar?n={'9' * 5_000}", f"n is a whole number of at most 18 digits, found '{'9' * 20} …'"),
+        ("/search?text=x&depth=3&depth=5", "depth is given 2 times; give it once"),
     ],
 )
 def test_a_wrong_request_is_answered_with_a_message(address: str, path: str, problem: str) -> None:
@@ -91,3 +93,5 @@ def test_what_cannot_be_served_is_refused(address: str) -> None:
         server.build_server("mini-qq")
     with pytest.raises(MirblabError, match="port .* cannot be used: .*; choose another with --port"):
         server.serve("mini-qa", "bm25", port=int(address.rpartition(":")[2]))
+    with pytest.raises(MirblabError, match="port 99999 cannot be used: ports are from 0 to 65535; choose another with --port"):
+        server.serve("mini-qa", "bm25", port=99999)

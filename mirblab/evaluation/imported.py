@@ -33,6 +33,7 @@ from mirblab.evaluation.imported_values import (
     read_csv_values,
     read_mteb_values,
 )
+from mirblab.evaluation.measures import is_rank
 from mirblab.sources import catalogue
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
@@ -371,6 +372,9 @@ def _describe_values(
                                                           (collections, "collection"))]  # fmt: skip
     notes = ["{} of {} on {}".format(*counts)]
     notes += [f"left out: {count:,} {what}" for what, count in values.left_out.items()]
+    shares = [value for (_, _, measure, _), (value, _) in values.rows.items() if not is_rank(measure)]
+    if percent and shares and max(shares) <= 0.01:
+        notes.append("no value is above 1 percent; leave --percent out if they are from 0 to 1")
     notes += _query_notes(values, collections)
     return _new_record("values", source.resolve(), systems, collections, measures), notes, values
 

@@ -443,7 +443,7 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
     path = write_csv(
         tmp_path / "a.csv", "system,collection,measure,value", "x,mini-qa,nDCG@10,62.5", "x,mini-qa,Rank,7"
     )
-    imported.import_results(path, percent=True)
+    assert not any("percent" in note for note in imported.import_results(path, percent=True)[1])
     assert imported.read_imported_values()[["query_id", "value"]].to_numpy().tolist() == [["", 0.625], ["", 7.0]]
     listed = CliRunner().invoke(app, ["import-results"], catch_exceptions=False).output
     assert re.search(r"x .* mini-qa .* nDCG@10 .* 0\.6250 .* 1 ", listed) and re.search(r"Rank .* 7\.0000", listed)
@@ -458,6 +458,13 @@ def test_a_csv_of_means_and_of_values_per_query(qa: Collection, tmp_path: Path) 
         imported.import_results(
             write_csv(tmp_path / "c.csv", "system,measure,value", "x,nDCG@10,0.1"), collection="mini-qa"
         )
+
+
+def test_values_of_at_most_one_percent_are_noted(tmp_path: Path) -> None:
+    """They may be from 0 to 1; ranks do not count."""
+    path = write_csv(tmp_path / "a.csv", HEAD, "x,mini-qa,nDCG@10,0.625", "x,mini-qa,R@10,1", "x,mini-qa,Rank,7")
+    notes = imported.import_results(path, percent=True)[1]
+    assert "no value is above 1 percent; leave --percent out if they are from 0 to 1" in notes
 
 
 def test_the_same_file_in_percent_is_not_the_same_import(tmp_path: Path) -> None:

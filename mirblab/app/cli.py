@@ -435,6 +435,7 @@ def verify(
     from mirblab.app import console, places, verification
 
     chosen = split_names(systems), split_names(collections)
+    verification.check_names(suite, *chosen)
     if jobs := verification.table_jobs(suite, chosen[1]):
         with places.open_place() as place:
             console.run_batch(jobs, place)

@@ -91,6 +91,17 @@ def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     return pd.DataFrame(rows, columns=[*_CELL, "expected", "mean", "queries", "differ", "state", "note"])
 
 
+def check_names(suite: str, chosen_systems: Sequence[str], chosen_collections: Sequence[str]) -> None:
+    """Raise MirblabError for a collection, or notebook, or a system, or table, of which the suite verifies nothing."""
+    expected = read_expected(suite) if expected_path(suite).is_file() else pd.DataFrame(columns=_COLUMNS)
+    tables = [(name, table) for name, left in _expected_tables(suite).items() for table in left]
+    parts = [expected, _without_value(suite, expected), pd.DataFrame(tables, columns=_CELL[:2])]
+    known = pd.concat([part[_CELL[:2]] for part in parts])
+    for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
+        check_known(f"{kind} of the suite {suite}", list(names), known[kind].unique())
+        known = known[known[kind].isin(names)] if names else known
+
+
 def _without_value(suite: str, expected: pd.DataFrame) -> pd.DataFrame:
     """Return the cells without an expected value: collection, system, state and note.
 
@@ -293,6 +304,7 @@ def update(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     """
     if paths.checkout_root() is None:
         raise MirblabError("expected values are stored in a checkout only, and this is an installation")
+    check_names(suite, chosen_systems, chosen_collections)
     path, rows = expected_path(suite), []
     cells = [(c, s, measure, n) for c, s, measure, n in _wanted_cells(suite)
              if c in (chosen_collections or [c]) and s in (chosen_systems or [s])]  # fmt: skip

@@ -141,6 +141,10 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
         (("add", "nowhere"), "no folder nowhere"),
         (("report", "mini-qa", "--run", "n" * 300), f"{'n' * 100} … cannot be opened: File name too long; check the path"),
         (("cache", "--verify", "--remove", "old"), "--verify and --remove are both given; give one after the other"),
+        (
+            ("verify", "findings", "--collections", "65_published_defect", "--systems", "nope"),
+            "no system of the suite findings 'nope'",
+        ),
         (("cache", "--remove", "vectros"), "did you mean 'vectors'?"),
     ],
 )

@@ -221,8 +221,11 @@ def test_the_command_says_what_fails_and_leaves_a_report(own, capsys):
 
 def test_unknown_names_are_refused_and_an_installation_keeps_its_values(own, monkeypatch):
     """With a suggestion."""
-    with pytest.raises(MirblabError, match="did you mean 'bm25'"):
-        verification.verify("mini", ["bm52"])
+    for ask_for in (verification.verify, verification.update):
+        with pytest.raises(MirblabError, match="did you mean 'bm25'"):
+            ask_for("mini", ["bm52"])
+        with pytest.raises(MirblabError, match="no collection of the suite mini 'mini-hl'; did you mean 'mini-hol'"):
+            ask_for("mini", ["bm25"], ["mini-hl"])
     monkeypatch.undo()
     with pytest.raises(MirblabError, match="no suite with expected values 'mimi'; did you mean 'mini'"):
         verification.verify("mimi")

@@ -269,12 +269,22 @@ def print_values(
     check_known("format of run files", form, formats)
     suffix, write = formats[form]
     checked, rows = measures.parse_measures(wanted), []
+    written: dict[Path, str] = {}
     if place.runs is not None:
         run_tasks.Cluster(place).make_runs([chosen.name], collections, split)
     for collection_name in collections:
         collection = catalogue.load_with_queries(collection_name, split)
         if form == "arqmath":
             arqmath.check_answer_ids(collection)
+        if out is not None:
+            stem = ("" if split == "test" else f"{split}.") + re.sub(r"[>/]", "-", chosen.name)
+            path = out / f"{collection.name}.{paths.checked_name(stem, 120, 'a run file')}{suffix}"
+            if path in written:
+                raise MirblabError(
+                    f"{written[path]} and {collection_name} would both be written to {path}; run them apart, each with "
+                    "another --out"
+                )
+            written[path] = collection_name
         run = chosen.search(collection, search_depth(checked))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -285,7 +295,6 @@ def print_values(
         means = values.groupby("measure", sort=False).value.mean()
         rows.append((collection.name, f"{len(collection.queries):,}", *(f"{mean:.4f}" for mean in means)))
         if out is not None:
-            path = out / f"{collection.name}.{paths.checked_name(re.sub(r'[>/]', '-', chosen.name), 120)}{suffix}"
             write(run, path)
             say(f"wrote {path}")
     print_table(("collection", "queries", *map(str, checked)), rows, chosen.label)

@@ -77,8 +77,11 @@ def path_exists(path: str | Path) -> bool:
     return os.path.exists(path)
 
 
-def checked_name(name: str, longest: int = 100) -> str:
-    """Return *name* if it can name a folder on every platform, of at most *longest* bytes, else raise MirblabError."""
+def checked_name(name: str, longest: int = 100, of: str = "a collection") -> str:
+    """Return *name* if it can name a folder on every platform, of at most *longest* bytes, else raise MirblabError.
+
+    *of* is what it names, for the error.
+    """
     bad = set('<>:"/\\|?*') & set(name)
     if not name or bad or name.strip(". ") != name or not name.isprintable():
         why = "use letters, digits, '-', '_', '+' and '.'"
@@ -89,7 +92,7 @@ def checked_name(name: str, longest: int = 100) -> str:
     else:
         return name
     shown = name if len(name) <= longest else f"{name[:longest]} …"
-    raise MirblabError(f"{shown!r} cannot name a collection; {why}")
+    raise MirblabError(f"{shown!r} cannot name {of}; {why}")
 
 
 def content_digest(path: Path) -> bytes:

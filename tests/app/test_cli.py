@@ -283,3 +283,14 @@ def test_a_home_that_cannot_be_a_folder_is_told_in_one_line(command_process):
     assert command_process.run("--version", MIRBLAB_HOME="~nouser/x").returncode == 0
     done = command_process.run("list", "measures", MIRBLAB_HOME="~nouser/x")
     assert done.returncode == 0, done.stderr
+
+
+def test_run_writes_no_file_over_another(mirblab, make_folder, tmp_path):
+    """Two collections of one name are refused; a split other than test is part of a file's name."""
+    folders, out = [make_folder(name=f"{parent}/k") for parent in "ab"], tmp_path / "runs"
+    done = mirblab("run", "bm25", *map(str, folders), "--out", str(out))
+    assert done.returncode == 2 and "would both be written to" in done.stderr and "another --out" in done.stderr
+    (folders[0] / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    for split in ("test", "dev"):
+        assert mirblab("run", "bm25", str(folders[0]), "--split", split, "--out", str(out)).returncode == 0
+    assert sorted(path.name for path in out.iterdir()) == ["k.bm25.trec.gz", "k.dev.bm25.trec.gz"]

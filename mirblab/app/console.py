@@ -309,6 +309,8 @@ def train_seeds(
     command is given again.
     """
     named = {f"{out or name}-seed-{seed}": {**changes, "seed": seed} for seed in seeds}
+    for model in named:
+        training.model_folder(model)  # a name that cannot be is refused before anything is trained
     if place.runs is None:
         for model, settings in named.items():
             if status := train_command.run_training(name, settings, out=model, force=force):

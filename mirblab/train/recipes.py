@@ -182,7 +182,7 @@ def recipe(name: str, /, **changes: Any) -> Recipe:
 def check_recipe(name: str, fields: Mapping[str, Any]) -> Recipe:
     """Return the recipe *name* with *fields*, or raise MirblabError with what is wrong."""
     where = f"recipe '{name}' in {registry.entry_file('trained', name)}"
-    paths.checked_name(name)
+    paths.checked_name(name, of="a model")
     types = get_type_hints(Recipe, include_extras=True)
     del types["name"]
     lists_as_tuples = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}

@@ -67,6 +67,7 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
+    model_folder(plan.name)  # a name that cannot be is refused before the data are gathered
     if plan.is_language_model:
         base = starting_encoder(plan)
         if base.entry.get("pretokens", plan.pretokens) != plan.pretokens:
@@ -215,12 +216,12 @@ def _default_evaluation(plan: Recipe, views: pd.DataFrame) -> Evaluate | None:
 
 def model_folder(name: str) -> Path:
     """Return the folder of the finished model *name*, which need not exist."""
-    return paths.models() / paths.checked_name(name)
+    return paths.models() / paths.checked_name(name, of="a model")
 
 
 def workshop_folder(name: str) -> Path:
     """Return the folder of the log and the checkpoints of the model *name*."""
-    return paths.models() / _WORKSHOPS / paths.checked_name(name)
+    return paths.models() / _WORKSHOPS / paths.checked_name(name, of="a model")
 
 
 def is_finished(name: str, identity: Mapping[str, Any]) -> bool:

@@ -119,6 +119,8 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
         (("build", "stacks", "--set", "seed=1"), "'stacks' cannot be built with --set seed=...; it takes"),
         (("build", "own", "--set", "source=x"), "'own' cannot be built with --set source=...; it takes"),
         (("train", "nope", "--seeds", "0, 1,1"), "no recipe 'nope'"),
+        (("train", "minilm-math", "--out", "a/b"), "'a/b' cannot name a model; use letters"),
+        (("train", "minilm-math", "--out", "a/b", "--seeds", "0,1"), "'a/b-seed-0' cannot name a model; use letters"),
         (("train", "mini-math", "--set", "out=x"), "no field of recipe 'mini-math' in trained.toml called 'out'"),
         (("run", "bm25", "mini-qa", "--set", "name=x"), "no field of system 'bm25' (bm25) called 'name'"),
         (("run", "bm52", "mini-qa"), "did you mean 'bm25'?"),

@@ -11,12 +11,13 @@ from mirblab.formula.formal.signs import parse_spellings
 # How tightly signs bind, as Lean and Mathlib declare it; the other languages have the same order.
 DEFINED, PIPED, ASCRIBED, EQUIVALENT, IMPLIED, OR, AND, NOT, RELATED = 2, 4, 8, 20, 25, 30, 35, 40, 50
 ADDED, MULTIPLIED, SCALED, RAISED, COMPOSED, TIGHTEST = 65, 70, 73, 75, 90, 1000
-RIGHT = frozenset("→ ⟶ ∨ ∧ ^ • ≫ ⋙ <| $ ∘ × :: ++ ↔ :=".split())  # these bind from the right
+APPLIED = 51  # f <| x and x |>.f of Lean: looser than applications and operations, but tighter than relations
+RIGHT = frozenset("→ ⟶ ∨ ∧ ^ • ≫ ⋙ $ ∘ × :: ++ ↔ :=".split())  # these bind from the right
 # By the Unicode sign, and by the first character of signs that are not listed, such as →ₗ[R].
 _TIGHTNESS = {
     DEFINED: ":= ≔",
-    1: "| //",
-    PIPED: "<| |> $ & ;",
+    1: "| // ∂",
+    PIPED: "$ & ;",
     ASCRIBED: ":",
     10: "⟶ ⥤ ⟹ ⊣",
     EQUIVALENT: "↔ ⇔",
@@ -24,11 +25,15 @@ _TIGHTNESS = {
     OR: "∨",
     AND: "∧",
     RELATED: "= ≠ < > ≤ ≥ ∈ ∉ ∋ ⊆ ⊂ ⊇ ⊃ ∣ ∤ ≡ ≈ ∼ ~ ≪ ≫ ⊑ ≼ ≺ ⋖ ⩿ ∥ ? in is ⊨ ∝ ▸ ◁ ⊴ ⊲ !",
-    ADDED: "+ - ∪ ⊔ ++ :: ⊕ △ ± − \\ ∖ ⊻ ⊎ ∆",
-    MULTIPLIED: "* / % ∩ ⊓ × ⊗ ⨯ ⊓ ⧸ ⋊ ⊠ ∗ ⋅ · ∥ .",
+    ADDED: "+ - ∪ ++ :: ⊕ △ ± − ⊻ ⊎ ∆",
+    68: "⊔",
+    69: "⊓",
+    MULTIPLIED: "* / % ∩ \\ ∖ × ⊗ ⨯ ⧸ ⋊ ⊠ ∗ ⋅ · ∥ .",
+    72: "×ℂ",
     SCALED: "• ⬝ @ ⊙ ✶ ⋆",
     RAISED: "^ ∧ˢ",
-    80: "'' ⁻¹' ∂",
+    80: "'' ⁻¹' |_",
+    82: "×ˢ",
     COMPOSED: "∘ ≫ ⋙ ◫ ◁ ▷ ⇑",
 }
 _BY_SIGN = {sign: tight for tight, signs in _TIGHTNESS.items() for sign in signs.split()}
@@ -39,7 +44,8 @@ class Language:
     """A language: its `token`s, and what its signs do; `spelled` has the Unicode sign of each spelling.
 
     `head` is what stands before a statement and says nothing of it, such as a keyword and the name of a theorem.
-    `prefixes` and `binders` say how tightly a sign holds what follows it; a binder's variables go up to a sign of
+    `tight` says how tightly signs bind where that differs from the other languages. `prefixes` and `binders` say how
+    tightly a sign holds what follows it, above `TIGHTEST` one argument only; a binder's variables go up to a sign of
     `ends`. `words` are operations that are written as words, and `silent` signs say nothing that a search needs.
     """
 
@@ -47,6 +53,7 @@ class Language:
     token: re.Pattern[str]
     head: re.Pattern[str] | None = None
     spelled: Mapping[str, str] = field(default_factory=dict)
+    tight: Mapping[str, int] = field(default_factory=dict)
     prefixes: Mapping[str, int] = field(default_factory=dict)
     postfixes: frozenset[str] = frozenset()
     fences: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +64,8 @@ class Language:
 
     def tightness(self, sign: str) -> int:
         """Return how tightly a sign binds the expressions at its sides; -1 for what is no such sign."""
+        if sign in self.tight:
+            return self.tight[sign]
         common = self.spelled.get(sign, sign)
         if common in _BY_SIGN:
             return _BY_SIGN[common]
@@ -74,7 +83,9 @@ class Language:
 
 _FENCES = {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⟦": "⟧", "⌊": "⌋", "⌈": "⌉", "⦃": "⦄", "‖": "‖", "|": "|", "⟪": "⟫"}
 _LAMBDAS = {"fun": DEFINED, "λ": DEFINED}
-_BIG = dict.fromkeys("∑ ∏ ⨆ ⨅ ⋃ ⋂ ∐ ⨁ ⨂ ∑' ∏' ∑ᶠ ∏ᶠ ⋁ ⋀ ∫ ∫⁻ Σ Π ∮ Σ' Π₀ Π₂ ⨍ ∏ᵉ".split(), MULTIPLIED - 3)
+INTEGRALS = frozenset("∫ ∫⁻ ⨍ ⨍⁻".split())  # a sign ∂ ends what they integrate, and a measure follows it
+_BIG = dict.fromkeys("∑ ∏ ∐ ⨁ ⨂ ∑' ∏' ∑ᶠ ∏ᶠ ⋁ ⋀ Σ Π Σ' Π₀ Π₂ ∏ᵉ".split(), MULTIPLIED - 3)
+_BIG |= dict.fromkeys(["⨆", "⨅", "⋃", "⋂", "∮", *INTEGRALS], 60)
 _QUANTIFIED = dict.fromkeys("∀ ∃ ∃! ∀ᶠ ∃ᶠ ∀ᵐ ∃ᵐ ∄ ε".split(), DEFINED)
 _LEAN_WORD = r"[^\W\dλΠΣ∑∏](?:(?![ˣᵀᴴᶜ⁺⁻†])[\w'!?])*"
 LEAN = Language(
@@ -89,23 +100,26 @@ LEAN = Language(
         r"(?:Type|Sort)\*|ℝ≥0∞?|[ℕℤ]∞|ℕ\+|//|∃!|[∀∃][ᶠᵐ]|[∑∏Σ][ᶠ']?|[ΠΣ]['₀₂]?|∫⁻?|⁻¹'?|'{2}|\.\.|:=|=>|⁻[¹ᵐ]"
         rf"|«[^»]*»|{_LEAN_WORD}(?:\.(?:{_LEAN_WORD}|\d+))*(?:\.\{{[^{{}}]*\}})?"
         r"|\d+(?:\.\d+)?(?:e-?\d+)?|\.(?:" + _LEAN_WORD + r"|\d+)|λ|✝[⁰¹²³⁴-⁹]*"
-        r"|[→≃≅↪≤=+*][A-Za-z+*₀-₉ₐ-ₜᵃ-ᵡ₀ₗ-]*(?=\[)|[()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;]|[ˣᵀᴴᶜ⁺†!]|ᵒᵖ"
+        r"|[→≃≅↪≤=+*][A-Za-z+*₀-₉ₐ-ₜᵃ-ᵡ₀ₗ-]*(?=\[)|×ℂ|<\|(?=\s)|(?<=\s)\|(?:>(?=[.\s])|[|_](?=\s))"
+        r"|[()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;]|[ˣᵀᴴᶜ⁺†!]|ᵒᵖ"
         r"|[^\w\s()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;∀∃∑∏¬√⇑↑↓∞⊤⊥∅·•ℙ∫⨆⨅⋃⋂⨁⨂]+[ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*|[^\w\s]['ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*"
     ),
-    spelled={"-": "-", "||": "∨", "&&": "∧", "!=": "≠", "==": "=", "\\": "∖", "->": "→", "<->": "↔"},
-    prefixes={"¬": NOT, "-": SCALED, "√": TIGHTEST, "∂": TIGHTEST},
+    spelled={"-": "-", "||": "∨", "&&": "∧", "!=": "≠", "==": "=", "\\": "∖", "->": "→", "<->": "↔", "#": "card"},
+    tight={"#": -1, "<|": APPLIED, "|>": APPLIED},
+    prefixes={"¬": NOT, "-": SCALED, "√": TIGHTEST, "∂": TIGHTEST, "#": TIGHTEST + 1},
     postfixes=frozenset("⁻¹ ᵀ ᴴ ᶜ ˣ ! † ⁺ ⁻ ᵒᵖ ₊ ⟆".split()),
     fences=_FENCES,
     binders=_QUANTIFIED | _BIG | _LAMBDAS,
     ends=frozenset({",", "↦", "=>"}),
     words=frozenset({"in", "with", "at", "extends", "deriving"}),
-    silent=frozenset({"↑", "⇑", "↥", "@", "#"}),
+    silent=frozenset({"↑", "⇑", "↥", "@"}),
 )  # fmt: skip
 ROCQ = Language(
     name="Rocq",
     token=re.compile(
         r"`\|(?:`(?!\|))?|`[\[\]]|\.\[|[+-]oo\b"
         r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
+        r"|\*m:?(?!\w)|<\|(?:<\|)?|(?<=\s)\|:(?=\s)"
         r"|%:~?\w+|%(?:[A-Z]\w*|g|type|coq_\w+)\b|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
         r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+|\S"
     ),
@@ -142,7 +156,8 @@ ROCQ = Language(
 ℂ algC
 ℚ rat
 """),
-    prefixes={"~": NOT, "~~": NOT, "-": SCALED, "!": SCALED}
+    tight={"&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
+    prefixes={"~": NOT, "~~": SCALED, "-": SCALED, "!": SCALED}
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
     postfixes=frozenset("^-1 ^* ^T".split()),
     fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", "`|": "|", "`[": "[", "`]": "[", ".[": "]"},
@@ -193,6 +208,7 @@ HOL = Language(
 ℝ real
 ℂ complex
 """),
+    tight={"DIFF": 68},
     prefixes={"~": NOT, "--": SCALED, "&": TIGHTEST},
     fences=_FENCES,
     binders={"!": DEFINED, "?": DEFINED, "?!": DEFINED, "@": DEFINED, "\\": DEFINED, "lambda": DEFINED, "!!": DEFINED},

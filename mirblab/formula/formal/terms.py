@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from mirblab.formula.formal.languages import ASCRIBED, DEFINED, HOL, LEAN, RIGHT, ROCQ, Language
+from mirblab.formula.formal.languages import (
+    APPLIED,
+    ASCRIBED,
+    DEFINED,
+    HOL,
+    INTEGRALS,
+    LEAN,
+    MULTIPLIED,
+    PIPED,
+    RIGHT,
+    ROCQ,
+    TIGHTEST,
+    Language,
+)
 from mirblab.formula.formal.signs import operation_name
 from mirblab.formula.operators import Operations
 from mirblab.formula.tree import Tree
@@ -108,7 +121,8 @@ class _Reading:
         joined = -1  # an operation of several operands that this line made, which may take another one
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
-            if self.is_end(token):
+            opens = self.opens_bar(bool(pieces))
+            if self.is_end(token) and not opens:
                 break
             if token[0] == "%" and token[1:2].isalpha():  # a scope of Rocq
                 self.at += 1
@@ -128,7 +142,9 @@ class _Reading:
                     pieces[-1] = self.projected(token, pieces[-1])
                 continue
             tight = language.tightness(token) if pieces and token not in language.binders or token == ":=" else -1
-            if tight < 0 or token in language.silent:
+            if tight < 0 or token in language.silent or opens:
+                if pieces and loosest >= TIGHTEST:
+                    break
                 operand = self.operand()
                 pieces += [operand] if operand >= 0 else []
                 continue
@@ -137,6 +153,9 @@ class _Reading:
             self.at += 1
             common = language.spelled.get(token, token)
             left = self.applied(pieces)
+            if tight == APPLIED:
+                pieces = [left] if self.peek()[:1] == "." else [self.piped(token, left)]
+                continue
             about = [self.operand()] if self.peek() == "[" and self.is_glued[self.at - 1] else []  # M →ₗ[R] N
             right = self.line(tight - 1 if common in RIGHT else tight)
             if tight == ASCRIBED:
@@ -152,6 +171,21 @@ class _Reading:
                 left = grown.add(label, [left, right, *about])
             joined, pieces = left, [left]
         return self.applied(pieces)
+
+    def piped(self, token: str, left: int) -> int:
+        """Return f <| x or x |> f as f x; of what follows <| all is the argument."""
+        if token == "<|":
+            return self.applied([left, self.line(PIPED - 1)])
+        return self.applied([self.line(APPLIED), left])
+
+    def opens_bar(self, has_left: bool) -> bool:
+        """Return whether a bar of Lean opens an absolute value: no blank stands behind it.
+
+        Behind an expression, *has_left*, a blank stands before it, and it is not that of a set, {x | p x}.
+        """
+        if self.language is not LEAN or self.peek() != "|" or not any(self.is_glued[self.at : self.at + 1]):
+            return False
+        return not has_left or not self.is_glued[self.at - 1] and self.closers[-1:] != ["}"]
 
     def is_end(self, token: str) -> bool:
         if token in ")]}⟩⟧⦄⌋⌉⟫" or token in (",", ";", ">>", "]>", "then", "else") or token in self.language.ends:
@@ -238,10 +272,14 @@ class _Reading:
         else:
             operands = self.names(set(language.ends))
         body = self.line(max(language.binders[token] - 1, 0))
+        measure = []
+        if token in INTEGRALS and self.peek() == "∂":
+            self.at += 1
+            measure = [self.line(MULTIPLIED - 1)]
         operands = [operand for operand in operands if operand >= 0]
         if label == _QUANTIFIER:  # nothing follows the binders of a structure, whose fields are left out
             return self.forall(operands if operands and self.grown.labels[body] == "W!" else [*operands, body])
-        return self.grown.add(label, [*operands, body])
+        return self.grown.add(label, [*operands, body, *measure])
 
     def names(self, ends: set[str]) -> list[int]:
         """Read variables up to a sign of *ends*; return their types and what is said about them (x ∈ s, x < 2)."""
@@ -297,7 +335,7 @@ class _Reading:
         elements: list[int] = []
         while self.at < len(self.tokens):
             before = self.at
-            if self.peek() not in ")]}⟩⟧⦄⌋⌉⟫" and self.peek() != closer:
+            if self.peek() not in ")]}⟩⟧⦄⌋⌉⟫" and (self.peek() != closer or not elements and self.opens_bar(False)):
                 elements.append(self.line(0))
             token = self.peek()
             if token == closer or token in ")]}⟩⟧⦄⌋⌉⟫":

@@ -396,16 +396,17 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
         ),
         ("theorem a : P ⟨0, by simp⟩ (x := by\n  simp) := by simp [c]", ["theorem a : P ⟨0, by simp⟩ (x := by simp)"]),
         (
-            "structure A extends B where\n  c : ℝ\n  d : 0 < c := by positivity\n  e (x : c = 0 := by simp) :\n    c ≤ c"
-            " := by\n    simp\n    rfl\n  f : g =\n    h\n    := by simp\n  i : c = c := fun x ↦ by simp\n  j : c\n"
-            "deriving D",
+            "structure A extends B where\n  c : ℝ\n  d : 0 < c := by positivity\n"
+            "  e (x : c = 0 := by simp) :\n    c ≤ c := by\n    simp\n    rfl\n"
+            "  f : g =\n    h\n    := by simp\n  i : c = c := fun x ↦ by simp\n  j : c\nderiving D",
             [
-                "structure A extends B where c : ℝ d : 0 < c e (x : c = 0 := _) : c ≤ c f : g = h i : c = c := fun x ↦ _ "
-                "j : c deriving D"
+                "structure A extends B where c : ℝ d : 0 < c e (x : c = 0 := _) : c ≤ c f : g = h "
+                "i : c = c := fun x ↦ _ j : c deriving D"
             ],
         ),
         (
-            'class A\n    (n : ℕ) : Type where\n  mk ::\n  b : S := " := by "\n  c : S := by\n    exact "\n  x"\n  d : ℕ := 0',
+            'class A\n    (n : ℕ) : Type where\n  mk ::\n  b : S := " := by "\n  c : S := by\n    exact "\n  x"\n'
+            "  d : ℕ := 0",
             ['class A (n : ℕ) : Type where mk :: b : S := " := by " c : S d : ℕ := 0'],
         ),
     ],

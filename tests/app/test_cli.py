@@ -141,7 +141,10 @@ def test_add_then_plan(mirblab, make_folder, tmp_path):
             "n_queries must be at least 1, found -1",
         ),
         (("add", "nowhere"), "no folder nowhere"),
-        (("report", "mini-qa", "--run", "n" * 300), f"{'n' * 100} … cannot be opened: File name too long; check the path"),
+        (
+            ("report", "mini-qa", "--run", "n" * 300),
+            f"{'n' * 100} … cannot be opened: File name too long; check the path",
+        ),
         (("cache", "--verify", "--remove", "old"), "--verify and --remove are both given; give one after the other"),
         (
             ("verify", "findings", "--collections", "65_published_defect", "--systems", "nope"),

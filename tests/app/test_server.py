@@ -93,5 +93,7 @@ def test_what_cannot_be_served_is_refused(address: str) -> None:
         server.build_server("mini-qq")
     with pytest.raises(MirblabError, match="port .* cannot be used: .*; choose another with --port"):
         server.serve("mini-qa", "bm25", port=int(address.rpartition(":")[2]))
-    with pytest.raises(MirblabError, match="port 99999 cannot be used: ports are from 0 to 65535; choose another with --port"):
+    with pytest.raises(
+        MirblabError, match="port 99999 cannot be used: ports are from 0 to 65535; choose another with --port"
+    ):
         server.serve("mini-qa", "bm25", port=99999)

@@ -131,7 +131,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("part", CHANGES)
 def test_each_part_of_the_key_gives_another_space(home: Path, part: str) -> None:
-    """Another model, revision, length, pooling, norm, precision, dimension, side of padding or code shares no vector."""
+    """Another model, revision, length, pooling, norm, precision, dimension, padding or code shares no vector."""
     one, other = Encoder("one", KEY), Encoder("one", KEY | {part: CHANGES[part]})
     assert one.store().path != other.store().path and one.key != other.key
 

@@ -227,7 +227,10 @@ def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
         ("id,title,title\n1,t,x\n", "line 1: the name 'title' occurs twice"),
         ("id,title,text\n", "has no row with a text"),
         ("", "has no row with a text"),
-        (b"id,title,text\n1,t,caf\xe9 noir\n", "line 2: byte 21 .0xE9. is not UTF-8; if '.*café noir' looks right, .* iconv -f cp1252"),
+        (
+            b"id,title,text\n1,t,caf\xe9 noir\n",
+            "line 2: byte 21 .0xE9. is not UTF-8; if '.*café noir' looks right, .* iconv -f cp1252",
+        ),
         ("id,title,text\n1,t,x\n".encode("utf-16"), "is UTF-16; save it as UTF-8, or say --set encoding=utf-16"),
         (b"PK\x03\x04 and so on", "is a spreadsheet's own format; save it there as 'CSV UTF-8'"),
         ("query,text,relevance\nq,x,very\n", "line 2: the relevance must be a whole number from 0, found 'very'"),

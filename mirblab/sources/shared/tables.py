@@ -138,8 +138,8 @@ def _where(raw: bytes, error: UnicodeError, encoding: str) -> str:
     around = raw[start : error.start + 8].decode("cp1252", "replace").strip()
     found = f", line {line}: byte {error.start:,} (0x{raw[error.start]:02X}) is not {encoding or 'UTF-8'}"
     how = (
-        f"; if '{' '.join(around.split())}' looks right, write it as UTF-8: iconv -f cp1252 -t utf-8 FILE > NEW (or say "
-        "--set encoding=cp1252 to mirblab build); else save the file as UTF-8"
+        f"; if '{' '.join(around.split())}' looks right, write it as UTF-8: iconv -f cp1252 -t utf-8 FILE > NEW (or "
+        "say --set encoding=cp1252 to mirblab build); else save the file as UTF-8"
     )
     return found + (how if not encoding else "; name the right --set encoding=...")
 

@@ -14,6 +14,7 @@ from mirblab.analysis.partners import best_judged, judged_grades
 from mirblab.core.errors import MirblabError, check_not_negative, check_positive
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
+from mirblab.data.runs import order_run
 from mirblab.display.escape import format_interval, format_value
 from mirblab.display.text import excerpts
 from mirblab.evaluation.significance import holm, value_matrices
@@ -170,7 +171,7 @@ def outcome_examples(
     queries = list(zip(rows.collection.astype(str), rows.query_id.astype(str), strict=True))
     table = pd.DataFrame(queries, columns=["collection", "query_id"])
     table["query"] = [excerpts([by_name[c].query(q)], by_name[c].card.task, longest)[0] for c, q in queries]
-    looked = {key: run.groupby("query_id", observed=True) for key, run in runs.items()}
+    looked = {key: order_run(run).groupby("query_id", observed=True) for key, run in runs.items()}
     for system in dict.fromkeys(system for _, system in runs):
         pairs = [_case(by_name[c], q, looked[c, system], longest) for c, q in queries]
         table[f"first of {system}"] = [first for first, _ in pairs]

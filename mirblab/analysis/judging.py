@@ -21,7 +21,7 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, check_known, check_not_negative
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, count_oddities
-from mirblab.data.runs import cut_run
+from mirblab.data.runs import cut_run, order_run
 from mirblab.display.result_tables import table
 from mirblab.display.table_formats import Table
 from mirblab.evaluation import measures
@@ -339,7 +339,9 @@ def pool_documents(
     has judgements of are left out, unless *rejudge*.
     """
     check_not_negative(seed=seed)
-    first = pd.concat([cut_run(run, depth)[_KEY].astype("str") for run in runs]).drop_duplicates()
+    if not len(runs):
+        raise MirblabError("a pool needs at least one run, found none; give runs of this collection")
+    first = pd.concat([cut_run(order_run(run), depth)[_KEY].astype("str") for run in runs]).drop_duplicates()
     unknown = first[~first.query_id.isin(collection.query_ids) | ~first.doc_id.isin(collection.doc_ids)]
     if len(unknown):
         row = unknown.iloc[0]

@@ -9,13 +9,14 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
+from mirblab.data.runs import order_run
 
 
 def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
     """Return how often the true proof scores above each kind of wrong one: one row per system and kind.
 
     *collection* is one of `mirblab build hard`, *run* deep enough to hold every candidate. Columns: system, kind,
-    queries (that have such a negative), true_first (share of queries, 0 to 1, whose best relevant document scores above
+    queries (that have such a negative and a relevant document), true_first (share of queries, 0 to 1, whose best relevant document scores above
     all negatives of the kind), tie, wrong_first, chance (true_first of a random order). A document not returned
     counts as last. Negatives that are not corrupted copies are of the kind "near"; "any" is all kinds together.
 
@@ -25,7 +26,7 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
     >>> hard_negative_accuracy(system("bm25").search(c), c).kind.tolist()
     ['near', 'any']
     """
-    judged = collection.relevant
+    run, judged = order_run(run), collection.relevant
     gold = set(zip(judged.query_id.cat.codes, judged.doc_id.cat.codes, strict=True))
     if not gold:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is nothing to compare")
@@ -75,4 +76,6 @@ def _query_outcomes(
             for kind in (kinds[place], "any"):
                 counts[kind] += 1
                 best[kind] = max(best.get(kind, -np.inf), score)
+    if not n_true:
+        return []
     return [(kind, (true > score) - (true < score), n_true / (n_true + counts[kind])) for kind, score in best.items()]

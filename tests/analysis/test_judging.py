@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.analysis.judging import Judging, cohen_kappa, krippendorff_alpha
+from mirblab.analysis.judging import Judging, cohen_kappa, krippendorff_alpha, pool_documents
 from mirblab.app.judging_screen import judge
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
@@ -334,3 +334,23 @@ def test_a_grade_that_the_collection_lacks_is_refused(tiny, runs) -> None:
         empty.grade(1)
     empty.move(1)
     assert empty.shown is None and not judging.path.exists()
+
+
+def odd_forms(run: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return a run with wrong ranks, with ranks from 0, shuffled, and with PyTerrier's names and no ranks."""
+    ranks = run.groupby("query_id").cumcount()
+    forms = [run.assign(rank=9 - ranks), run.assign(rank=ranks), run.iloc[::-1].assign(rank=1)]
+    return [*forms, run.rename(columns={"query_id": "qid", "doc_id": "docno"})]
+
+
+def test_the_pool_goes_by_scores_and_not_by_ranks_or_rows(tiny, runs) -> None:
+    """Evaluate does so, too."""
+    wanted = pool_documents(runs[:1], tiny, 2, rejudge=True)
+    for form in odd_forms(runs[0]):
+        assert pool_documents([form], tiny, 2, rejudge=True).equals(wanted)
+
+
+def test_a_pool_of_no_run_is_refused(tiny) -> None:
+    """No run has no documents."""
+    with pytest.raises(MirblabError, match="at least one run, found none"):
+        pool_documents([], tiny)

@@ -255,3 +255,13 @@ def test_a_value_as_it_is_is_that_of_the_whole_collection(tiny: Collection) -> N
     found = query_bounds(one_query.describe_query(whole, "q1", [run]), measures, k=2)
     values = evaluate(run, whole, measures)
     assert found.value.tolist() == values[values.query_id == "q1"].value.tolist()
+
+
+def test_a_run_is_read_by_its_scores(tiny: Collection) -> None:
+    """Old ranks and the order of rows count for nothing, and PyTerrier's names are understood."""
+    rows = [("q1", "d1", 1.0), ("q1", "d3", 2.0), ("q1", "d2", 3.0)]
+    run = pd.DataFrame(rows, columns=["qid", "docno", "score"]).assign(rank=[0, 1, 2])
+    run.attrs["system"] = "mine"
+    query = one_query.describe_query(tiny, "q1", [run])
+    assert query.best("mine") == "d2"
+    assert [query.rank("mine", name) for name in ("d2", "d3", "d1")] == [1.0, 2.0, 3.0]

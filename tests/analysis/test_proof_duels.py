@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -55,3 +56,19 @@ def test_a_run_of_another_collection_is_refused(pool):
     run = pd.DataFrame({"query_id": ["q1"], "doc_id": ["elsewhere"], "score": [1.0]})
     with pytest.raises(MirblabError, match="made for another collection"):
         hard_negative_accuracy(run, pool)
+
+
+def test_names_of_pyterrier_are_understood(pool):
+    """The same run gives the same table."""
+    rows = [("q1", "p1", 2.0), ("q1", "p1~converse", 1.0), ("q2", "p2~converse", 1.0)]
+    run = pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+    renamed = run.rename(columns={"query_id": "qid", "doc_id": "docno"})
+    assert hard_negative_accuracy(renamed, pool).equals(hard_negative_accuracy(run, pool))
+
+
+def test_a_query_without_a_true_proof_is_left_out(pool):
+    """No answer of it could be right."""
+    run = pd.DataFrame([("q1", "p1", 2.0)], columns=["query_id", "doc_id", "score"])
+    judged = pool.qrels.assign(relevance=(pool.qrels.query_id == "q1").astype(int))
+    found = hard_negative_accuracy(run, replace(pool, qrels=judged)).set_index("kind")
+    assert found.loc["any", ["queries", "true_first", "wrong_first"]].tolist() == [1, 1.0, 0.0]

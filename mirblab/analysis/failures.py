@@ -17,6 +17,7 @@ from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
 from mirblab.display.escape import format_interval, format_value
 from mirblab.display.text import excerpts
+from mirblab.evaluation.measures import is_rank
 from mirblab.evaluation.significance import holm, value_matrices
 
 OUTCOMES = ("won", "tied", "lost")
@@ -35,7 +36,8 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0,
 def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, *, margin: float = 0.0) -> pd.DataFrame:
     """Return the values of two systems on every query, per collection the winner's largest gain first.
 
-    Columns: collection, query_id, winner, loser (their values), difference (-1 to 1), outcome: won where the *winner*
+    Columns: collection, query_id, winner, loser (their values), difference (winner minus loser, of ranks
+    loser minus winner), outcome: won where the *winner*
     is ahead by more than *margin*, lost where it is behind by more, else tied. The names stand in `attrs`. MirblabError
     for a system that has no values, and for a margin outside 0 to 1.
 
@@ -60,7 +62,7 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
         )
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
-    table["difference"] = table.winner - table.loser
+    table["difference"] = (table.winner - table.loser) * (-1 if is_rank(measure) else 1)
     behind, ahead = (side * table.difference > max(margin, _LEAST_DIFFERENCE) for side in (-1, 1))
     table["outcome"] = np.select([ahead, behind], ["won", "lost"], "tied")
     ordered = table.sort_values(

@@ -13,6 +13,7 @@ from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.text_files import LineProblems, read_lines
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
+from mirblab.evaluation.measures import is_rank
 
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
 # Of equal counts the first is taken: a question that asks why, and mentions what was found, is no calculation.
@@ -100,12 +101,15 @@ def _by_values(collection: Collection, values: pd.DataFrame) -> dict[str, str]:
     """Return the difficulty of each query by thirds of the mean over systems; equal means get the easier one."""
     if values.measure.nunique() != 1:
         raise MirblabError(f"one measure at a time, found {', '.join(map(str, values.measure.unique())) or 'none'}")
+    if "collection" in values:  # another one may have queries of the same ids
+        values = values[values.collection == collection.name]
     means = values.astype({"query_id": "str"}).groupby("query_id").value.mean()
     means = means.reindex(collection.query_ids)
     if means.isna().any():
         without = counted(int(means.isna().sum()), "query has", "queries have")
         raise MirblabError(f"{collection.name}: {without} no value, such as '{means.index[means.isna()][0]}'")
-    thirds = ((means.rank(method="min", ascending=False) - 1) * 3 // len(means)).astype(int)
+    lower_first = is_rank(str(values.measure.iloc[0]))
+    thirds = ((means.rank(method="min", ascending=lower_first) - 1) * 3 // len(means)).astype(int)
     return {str(query_id): TOPIC_LABELS["difficulty"][third] for query_id, third in thirds.items()}
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from mirblab.core.errors import MirblabError, check_known, check_not_negative, check_positive, unknown
 from mirblab.core.wording import counted
+from mirblab.evaluation.measures import is_rank
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
@@ -733,7 +734,8 @@ def _lettered(collection: str, pairs: pd.DataFrame) -> pd.DataFrame:
     # Sums of differences order the systems by their means.
     gains = pairs.groupby("system_a").difference.sum().reindex(names, fill_value=0.0)
     gains -= pairs.groupby("system_b").difference.sum().reindex(names, fill_value=0.0)
-    ordered = sorted(names, key=lambda name: -gains[name])
+    lower_first = "measure" in pairs and is_rank(str(pairs.measure.iloc[0]))
+    ordered = sorted(names, key=lambda name: gains[name] if lower_first else -gains[name])
     significant = pairs[pairs.significant.astype(bool)]
     different = {frozenset(pair) for pair in zip(significant.system_a, significant.system_b, strict=True)}
     sets = sorted(_maximal_sets(ordered, different), key=lambda group: sorted(ordered.index(name) for name in group))

@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress
 from mirblab.data import runs
 from mirblab.data.ranking import query_bounds, sort_rows
-from mirblab.evaluation.measures import Measure, QueryWarning, evaluate, parse_measure
+from mirblab.evaluation.measures import Measure, QueryWarning, evaluate, is_rank, parse_measure
 from mirblab.retrieval.fusion_rules import (
     AlignedRuns,
     QueryBlock,
@@ -194,8 +194,11 @@ def cross_validated(
     """
     if resamples < 0:
         raise MirblabError(f"resamples are counted from 0, which takes the queries as they are; found {resamples}")
+    wanted = [parse_measure(name) for name in measure.split(",")]
+    if any(is_rank(str(one)) for one in wanted):
+        raise MirblabError("weights need a measure of which more is better; take RR in place of Rank")
     sides, weights = AlignedRuns.of(parts), check_grid(grid, len(parts))
-    judged = _Judgements(qrels, [parse_measure(name) for name in measure.split(",")], relevant_from)
+    judged = _Judgements(qrels, wanted, relevant_from)
     ids, relevant = judged.queries(parts[0])
     notes: dict[str, Any] = {"parts": part_column_names(parts), "measure": measure}
     needed = max(MIN_QUERIES, folds)

@@ -309,6 +309,15 @@ def test_cases_say_what_stands_first_and_where_the_answer_is(make_folder):
     assert (empty["first of s"][0], empty["answer in s"][0]) == ("nothing", "none")
 
 
+def test_cases_go_by_scores(make_folder):
+    """Rows may stand in any order, and have PyTerrier's names."""
+    c = load_folder(make_folder(qrels="q1\td1\t2\nq1\td2\t0\nq2\td1\t0\n"))
+    run = pd.DataFrame([("q1", "d1", 1.0), ("q1", "d2", 2.0)], columns=["qid", "docno", "score"])
+    rows = pd.DataFrame({"collection": c.name, "query_id": ["q1"]})
+    found = failures.outcome_examples(rows, [c], {(c.name, "s"): run})
+    assert found[["first of s", "answer in s"]].values.tolist() == [["[0] document 2", "2"]]
+
+
 def test_gains_go_through_associations_and_strata():
     """As values of a system that is a difference."""
     made = failures.outcome_gains(failures.query_outcomes(a_values([0.2, 1.0], [0.8, 0.5]), "RR", "a", "b"))
@@ -327,3 +336,12 @@ def test_the_duel_is_drawn_with_its_queries_named_and_the_middle_counted():
     few = failures.query_outcomes(a_values([1.0, 0.0], [0.5, 0.5]), "RR", "a", "b")
     assert [label.get_text() for label in queries.paired_values(few).get_yticklabels()] == ["q1", "q2"]
     assert "Nothing to show" in queries.paired_values(few.head(0)).texts[0].get_text()
+
+
+def test_the_lower_rank_wins():
+    """Of ranks, lower is better."""
+    values = a_values([1.0, 4.0, 2.0], [3.0, 1.0, 2.0]).assign(measure="Rank")
+    found = failures.query_outcomes(values, "Rank", "a", "b")
+    assert found[["query_id", "difference", "outcome"]].values.tolist() == [
+        ["q1", 2.0, "won"], ["q3", 0.0, "tied"], ["q2", -3.0, "lost"],
+    ]  # fmt: skip

@@ -138,3 +138,17 @@ def test_every_kind_occurs_among_the_real_topics(shared: Path):
         for name in ("category", "dependency"):
             shares = found[name].value_counts(normalize=True)
             assert set(shares.index) == set(TOPIC_LABELS[name]) and shares.min() > 1 / 12, (year, shares)
+
+
+def test_difficulty_by_ranks_is_low_where_they_are_low(collection):
+    """Of ranks, lower is better."""
+    values = pd.DataFrame({"system": "s", "measure": "Rank", "query_id": ["A.1", "A.2", "A.3"], "value": [5.0, 1, 90]})
+    assert topic_labels(collection, values=values).difficulty.tolist() == ["Medium", "Low", "High"]
+
+
+def test_difficulty_is_by_values_of_the_collection_itself(collection):
+    """Another collection may have queries of the same ids."""
+    values = pd.DataFrame({"system": "s", "measure": "AP", "query_id": ["A.1", "A.2", "A.3"], "value": [0.2, 0.9, 0.0]})
+    others = values.assign(collection="other", value=[1.0, 0.0, 1.0])
+    both = pd.concat([values.assign(collection=collection.name), others])
+    assert topic_labels(collection, values=both).difficulty.tolist() == ["Medium", "Low", "High"]

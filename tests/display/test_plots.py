@@ -469,3 +469,24 @@ def test_what_a_notebook_makes_interactive_stays_so() -> None:
         assert matplotlib.is_interactive()
     finally:
         matplotlib.interactive(before)
+
+
+def test_plots_of_ranks_call_the_lower_one_better() -> None:
+    """Titles, arrows, labels and axes say so."""
+    comparison = COMPARISON.assign(measure="Rank")
+    assert [text.get_text()[0] for text in plots.p_values(comparison).texts] == ["↓", "↑", "="]
+    assert plots.effects(EFFECTS[:1].assign(measure="Rank"))[0].get_xlabel() == "change of Rank,\nleft of 0: better"
+    ranks = pd.DataFrame({"a": [1.0, 2.0, 40.0], "b": [3.0, 2.0, 9.0], "c": [9.0, 8.0, 60.0]})
+    drawn = plots.differences(ranks, measure="Rank", system_b="c")
+    assert drawn.get_title("left") == "a: better on 3, equal on 0, worse on 0 queries"
+    assert drawn.get_ylabel() == "ranks gained,\nabove 0: a better"
+    dots = plots.value_scatter(ranks, measure="Rank", second="c")
+    assert dots.get_title("left") == "c: better on 0, equal on 0, worse on 3 queries"
+    assert dots.get_xlim() == dots.get_ylim() == (1.0, 60.0)
+
+
+def test_negative_means_are_on_the_axis() -> None:
+    """A change may be below 0."""
+    drawn = plots.means(INTERVALS.assign(mean=-0.3, low=-0.4, high=-0.2, measure="change"))
+    assert drawn.get_xlim() == (-0.4, 0.05)
+    assert drawn.get_xlabel() == "change, −1 to 1"

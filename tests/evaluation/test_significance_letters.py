@@ -52,3 +52,10 @@ def test_a_table_against_a_baseline_is_refused():
     """It lacks the other pairs."""
     with pytest.raises(MirblabError, match="3 systems have 3 pairs, found 2"):
         significance_letters(pairs({"x": 0.1, "y": 0.3, "z": 0.2}, set()).iloc[:2])
+
+
+def test_the_lowest_mean_rank_is_the_best():
+    """Of ranks, lower is better."""
+    means = {"x": 9.0, "y": 3.0}
+    found = significance_letters(pairs(means, {("x", "y")}).assign(measure="Rank"))
+    assert found[["system", "group"]].values.tolist() == [["y", "a"], ["x", "b"]]

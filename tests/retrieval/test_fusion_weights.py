@@ -334,3 +334,11 @@ def test_three_parts_of_a_hundred_queries_take_seconds():
     fusion.cross_validated(parts, qrels)
     assert time.process_time() - start < 5
     assert MIN_QUERIES == 20
+
+
+def test_weights_are_not_chosen_by_a_measure_of_which_less_is_better() -> None:
+    """The worst weights would be chosen."""
+    parts, qrels = material()
+    for measure in ("Rank", "RR,mr"):
+        with pytest.raises(MirblabError, match="take RR in place of Rank"):
+            fusion.cross_validated(parts, qrels, measure)

@@ -22,6 +22,7 @@ from mirblab.display.figures import (
     shorten_label,
     value_axis_label,
 )
+from mirblab.evaluation.measures import is_rank
 from mirblab.formula.in_text import split_at_formulas
 
 if TYPE_CHECKING:
@@ -73,9 +74,10 @@ def value_scatter(
     require_columns(table, *names)
     # Values that differ by rounding errors only share a dot.
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
-    gain = dots.y - dots.x
+    gain = (dots.y - dots.x) * (-1 if is_rank(measure) else 1)
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+    ends = (1.0, max(2.0, float(table[names].max(axis=None)))) if is_rank(measure) else (0.0, 1.0)
+    ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)
     styles = figure_styles(names)
     for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):
         if part.any():
@@ -85,7 +87,7 @@ def value_scatter(
     better, worse = (int(dots["count"][part].sum()) for part in (gain > 0, gain < 0))
     equal = len(table) - better - worse
     ax.set_title(f"{names[1]}: better on {better:,}, equal on {equal:,}, worse on {counted(worse, 'query')}")
-    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set(xlim=ends, ylim=ends, aspect="equal")
     most = int(dots["count"].max()) if len(dots) else 1
     sizes = f"\nlarger: several queries, {most:,} in the largest" if most > 1 else ""
     ax.set_xlabel(f"{names[0]}\n{value_axis_label(measure)}{sizes}")

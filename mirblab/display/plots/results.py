@@ -25,6 +25,7 @@ from mirblab.display.figures import (
     shorten_label,
     value_axis_label,
 )
+from mirblab.evaluation.measures import is_rank
 from mirblab.evaluation.significance import decisive_p
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ def means(
     axes = panel_axes(ax, len(groups), "collections", wide, (max(6.4, 0.6 + 2.9 * wide if wide < 3 else 8.4), height))
     levels = chance if isinstance(chance, Mapping) else {name: chance for name, _ in groups if chance is not None}
     longest = _axis_end(max([float(table.high.max()) if len(table) else 1.0, *levels.values()]))
+    shortest = min(0.0, float(table.low.min())) if len(table) else 0.0
     styles = figure_styles(table.system)
     for panel, (name, rows) in zip(axes, groups, strict=True):
-        _means_panel(rows, ax=panel, title=name, longest=longest, unit=unit, styles=styles)
+        _means_panel(rows, ax=panel, title=name, ends=(shortest, longest), unit=unit, styles=styles)
         if name in levels:
             panel.axvline(levels[name], color=GREY, linestyle=":", linewidth=1.5, zorder=0)
             is_right = levels[name] > (0.88 if wide == 1 else 0.8) * longest  # where the word would leave the panel
@@ -108,13 +110,19 @@ def _groups(table: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
 
 @draw_styled(lambda table: (6.4, 3))
 def _means_panel(
-    table: pd.DataFrame, *, ax: Axes, title: str, longest: float, unit: str, styles: Mapping[str, tuple[str, str]]
+    table: pd.DataFrame,
+    *,
+    ax: Axes,
+    title: str,
+    ends: tuple[float, float],
+    unit: str,
+    styles: Mapping[str, tuple[str, str]],
 ) -> Axes:
     require_columns(table, "system", "measure", "mean", "low", "high", "n_queries")
     _draw_intervals(ax, table, "mean", table.system, [(*styles[str(name)], True) for name in table.system])
-    ax.set_xlim(0, longest)
+    ax.set_xlim(*ends)
     measure = str(table.measure.iloc[0]) if table.measure.nunique() == 1 else "value"
-    ax.set_xlabel(value_axis_label(measure, 0, longest))
+    ax.set_xlabel(f"{measure}, −1 to 1" if ends[0] < 0 else value_axis_label(measure, *ends))
     n_queries = int(table.n_queries.iloc[0])
     one = "query" if unit == "queries" else unit.removesuffix("s")
     size = f"({counted(n_queries, one, unit)})"
@@ -150,7 +158,8 @@ def differences(
     """
     names = [system_a or str(table.columns[0]), system_b or str(table.columns[min(1, table.shape[1] - 1)])]
     require_columns(table, *names)
-    gains = np.sort(table[names[0]].to_numpy() - table[names[1]].to_numpy())[::-1]
+    lower = is_rank(measure)
+    gains = np.sort((table[names[0]].to_numpy() - table[names[1]].to_numpy()) * (-1 if lower else 1))[::-1]
     edges = np.arange(len(gains) + 1) + 0.5
     styles = figure_styles(names)
     for name, part in zip(names, (np.maximum(gains, 0), np.minimum(gains, 0)), strict=True):
@@ -161,7 +170,8 @@ def differences(
     ax.set_title(f"{names[0]}: better on {better:,}, equal on {equal:,}, worse on {counted(worse, 'query')}")
     ax.set_xlabel(f"queries, sorted ({len(gains):,})")
     ax.locator_params(axis="x", integer=True)
-    ax.set_ylabel(f"difference in {measure}, −1 to 1,\nabove 0: {names[0]} better")
+    unit = "ranks gained" if lower else f"difference in {measure}, −1 to 1"
+    ax.set_ylabel(f"{unit},\nabove 0: {names[0]} better")
     ax.set_xlim(edges[0], edges[-1])
     legend_beside(ax)
     return ax
@@ -220,7 +230,8 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     if "collection" in table and table.collection.nunique() > 1:
         raise MirblabError(f"one collection at a time, found {', '.join(table.collection.astype(str).unique())}")
     numbers = ["<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0") for p in table[decisive]]
-    signs = np.select([table.difference > 0, table.difference < 0], ["↑", "↓"], "=")
+    gains = table.difference * (-1 if "measure" in table and table.measure.map(str).map(is_rank).all() else 1)
+    signs = np.select([gains > 0, gains < 0], ["↑", "↓"], "=")
     cells = table.assign(text=[f"{sign} {number}" for sign, number in zip(signs, numbers, strict=True)])
     cells = cells.astype({"system_a": str, "system_b": str})
     wide = cells.pivot(index="system_a", columns="system_b", values=[decisive, "text", "significant"])
@@ -262,7 +273,9 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
             low, high = min(float(ends.low.min()), -0.01), max(float(ends.high.max()), 0.01)
             panel.set_xlim(low - 0.04 * (high - low), high + 0.04 * (high - low))
             panel.locator_params(axis="x", nbins=3, min_n_ticks=3, steps=_STEPS)
-            panel.set_xlabel(f"{fill(f'change of {rows.measure.iloc[0]},', _LETTERS)}\n−1 to 1, right of 0: better")
+            measure = str(rows.measure.iloc[0])
+            scale = "left of 0: better" if is_rank(measure) else "−1 to 1, right of 0: better"
+            panel.set_xlabel(f"{fill(f'change of {measure},', _LETTERS)}\n{scale}")
         drawn = [panel for panel, _ in panels]
         if ax is None:
             _explain_filling(drawn[0].figure, table, table.significant, 0, _take_shared_label(drawn))

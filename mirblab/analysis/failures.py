@@ -63,7 +63,7 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = (table.winner - table.loser) * (-1 if is_rank(measure) else 1)
-    behind, ahead = (side * table.difference > max(margin, _LEAST_DIFFERENCE) for side in (-1, 1))
+    behind, ahead = (side * table.difference > margin + _LEAST_DIFFERENCE for side in (-1, 1))
     table["outcome"] = np.select([ahead, behind], ["won", "lost"], "tied")
     ordered = table.sort_values(
         ["collection", "difference", "query_id"], ascending=[True, False, True], ignore_index=True
@@ -200,8 +200,9 @@ def contrast_groups(
     *features* is from `query_features` or `outcome_features`; each frequent language or field is a feature of its own.
     Columns: feature, group and others (medians, or shares of a language or field, as a mean over the collections),
     chance (0 to 1, that a query of the group has more of it than another one of its collection, ties by half; 0.5 is no
-    difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5), p (two
-    sided, labels permuted within each collection), p_holm over the table, differs (p_holm <= 0.05), n_group, n_others.
+    difference; Mann & Whitney 1947), low and high (95 %, Newcombe, Statistics in Medicine 2006, method 5; variances of
+    collections are added), p (two sided, labels permuted within each collection), p_holm over the table, differs
+    (p_holm <= 0.05), n_group, n_others.
     Smallest p first. A collection counts where at least five queries (of fewer than ten: half) differ from the
     commonest number. Empty where the group or the rest is empty, or no feature varies.
 
@@ -269,9 +270,10 @@ def _tested(parts: list[Part], n_permutations: int, seed: int) -> tuple[float, f
     for place, (_, ranks, marks) in enumerate(parts):
         moved += _sums(ranks, int(marks.sum()), n_permutations, (seed, place))
     far = np.abs(moved - inner - pairs / 2) >= abs(sums - pairs / 2) - 1e-9
-    inside, others = (sum(int((marks == side).sum()) for *_, marks in parts) for side in (True, False))
+    sizes = [(int(marks.sum()), int((~marks).sum())) for *_, marks in parts]
+    inside, others = (sum(side) for side in zip(*sizes, strict=True))
     chance = float(sums / pairs)
-    return chance, *_newcombe(chance, inside, others), float((1 + far.sum()) / (1 + n_permutations)), inside, others
+    return chance, *_newcombe(chance, sizes), float((1 + far.sum()) / (1 + n_permutations)), inside, others
 
 
 def _sums(ranks: np.ndarray, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
@@ -294,15 +296,19 @@ def _drawn(size: int, n: int, n_permutations: int, seeds: tuple[int, int]) -> np
     return np.concatenate(samples)
 
 
-def _newcombe(chance: float, n_group: int, n_others: int) -> tuple[float, float]:
-    """Return the ends of the interval: where the score of *chance* against them is exactly 1.96."""
+def _newcombe(chance: float, sizes: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """Return the ends of the interval: where the score of *chance* against them is exactly 1.96.
+
+    *sizes* has the group and the others of each collection, whose variances of U are added.
+    """
     from scipy.optimize import brentq
 
-    extra = (n_group + n_others) / 2 - 1
+    pairs = sum(group * others for group, others in sizes)
 
     def score(truth: float) -> float:
-        factor = 1 + extra * ((1 - truth) / (2 - truth) + truth / (1 + truth))
-        return (chance - truth) ** 2 - _Z**2 * truth * (1 - truth) * factor / (n_group * n_others)
+        rise = (1 - truth) / (2 - truth) + truth / (1 + truth)
+        factor = sum(group * others * (1 + ((group + others) / 2 - 1) * rise) for group, others in sizes)
+        return (chance - truth) ** 2 - _Z**2 * truth * (1 - truth) * factor / pairs**2
 
     middle = min(max(chance, 1e-9), 1 - 1e-9)  # at the ends the score is 0, too
     low = brentq(score, 0.0, middle) if chance > 0 else 0.0

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from mirblab.analysis.partners import best_judged
 from mirblab.core.errors import MirblabError, check_positive, unknown
@@ -120,10 +121,15 @@ def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n:
     if feature not in features.columns or feature in ("collection", "query_id"):
         raise unknown("feature", feature, [*NUMBERS, "language", "field"])
     known = features[["collection", "query_id", feature]].dropna()
-    names = _cut(known[feature], feature, n) if feature in NUMBERS else known[feature].replace("", "none")
+    is_number = is_numeric_dtype(known[feature]) and not is_bool_dtype(known[feature])
+    names = _cut(known[feature], feature, n) if is_number and len(known) else known[feature].replace("", "none")
     labelled = known[["collection", "query_id"]].assign(stratum=names.astype("str"))
     texts = values.assign(**{name: values[name].astype("str") for name in ("collection", "query_id")})
     joined = texts.merge(labelled, on=["collection", "query_id"])
+    if joined.empty:
+        found, of = (", ".join(dict.fromkeys(map(str, t.collection))) or "none" for t in (values, labelled))
+        raise MirblabError(f"no query of the values has '{feature}'; values are of {found}, features of {of}; "
+                           "take the features of the same collections")  # fmt: skip
     unique = joined.collection + " " + joined.query_id  # the same id may occur in two collections
     order = dict.fromkeys(names.cat.categories if hasattr(names, "cat") else sorted(set(joined.stratum)))
     by_stratum = joined.assign(collection=joined.stratum, query_id=unique).drop(columns="stratum")

@@ -21,7 +21,7 @@ from mirblab.data.runs import order_run
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import escape_html, excerpts, text_html
 from mirblab.encoders.encoding import encoder
-from mirblab.evaluation.measures import evaluate
+from mirblab.evaluation.measures import evaluate, parse_measures
 from mirblab.evaluation.significance import value_matrix
 from mirblab.formula.explain import explain_match as explain_formula
 from mirblab.formula.in_text import FormulaReader
@@ -288,9 +288,10 @@ def query_bounds(query: OneQuery, measures: list[str], k: int = 10) -> pd.DataFr
     """
     if not 1 <= k <= _MOST:
         raise MirblabError(f"k must be from 1 to {_MOST}, since each unjudged document doubles the cases; found {k}")
+    names = [str(measure) for measure in parse_measures(measures)]
     card, judged = query.collection.card, query.collection.qrels.relevance
     grade = max(1, card.relevant_from, *card.relevance_levels, int(judged.max()) if len(judged) else 1)
-    return pd.concat([_of_system(query, name, measures, k, grade) for name in query.rankings], ignore_index=True)
+    return pd.concat([_of_system(query, system, names, k, grade) for system in query.rankings], ignore_index=True)
 
 
 def _of_system(query: OneQuery, system: str, measures: list[str], k: int, grade: int) -> pd.DataFrame:

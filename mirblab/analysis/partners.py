@@ -14,7 +14,7 @@ from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.display.result_tables import best_and_second
 from mirblab.display.table_formats import Table
-from mirblab.evaluation.measures import QueryWarning, evaluate
+from mirblab.evaluation.measures import QueryWarning, evaluate, parse_measures
 from mirblab.evaluation.significance import spearman_interval
 from mirblab.retrieval.bm25 import IDF, Vocabulary, count_terms
 from mirblab.retrieval.systems import DEPTH, System
@@ -56,7 +56,7 @@ def partner_values(
     >>> len(values), values.pair.nunique()
     (576, 144)
     """
-    statements = partner_statements(collection)
+    names, statements = [str(measure) for measure in parse_measures(measures)], partner_statements(collection)
     others = len(collection.doc_ids if distractors else statements) - 1
     run, whole = _deep_run(system, collection)
     run = run[run.doc_id.astype("str") != run.query_id.astype("str")]
@@ -66,14 +66,14 @@ def partner_values(
         raise MirblabError(_too_shallow(counts, others))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QueryWarning)  # the partners that the run lacks get their rank below
-        values = evaluate(run, collection, list(dict.fromkeys([*measures, "Rank", "RR"])))
+        values = evaluate(run, collection, list(dict.fromkeys([*names, "Rank", "RR"])))
     table = values.astype({"query_id": "str", "measure": "str"}).merge(
         statements.drop(columns="partner"), on="query_id", validate="many_to_one"
     )
     absent = set(table.query_id[(table.measure == "RR") & (table.value == 0)])
     left = (table.measure == "Rank") & table.query_id.isin(absent)
     table.loc[left, "value"] = (counts.loc[table.query_id[left]].to_numpy() + 1 + others) / 2
-    return table[table.measure.isin(measures)].reset_index(drop=True)
+    return table[table.measure.isin(names)].reset_index(drop=True)
 
 
 def _deep_run(system: System | str | pd.DataFrame, collection: Collection) -> tuple[pd.DataFrame, bool]:

@@ -345,3 +345,20 @@ def test_the_lower_rank_wins():
     assert found[["query_id", "difference", "outcome"]].values.tolist() == [
         ["q1", 2.0, "won"], ["q3", 0.0, "tied"], ["q2", -3.0, "lost"],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [[(97, 3), (3, 97)], [(40, 2), (2, 40), (30, 12)]])
+def test_the_interval_over_unbalanced_collections_holds_what_it_should(sizes: list[tuple[int, int]]):
+    """Few pairs of each collection are of a group and others, however many there are of all."""
+    rng, held = np.random.default_rng(6), 0
+    for _ in range(200):
+        ranks = [stats.rankdata(rng.random(a + b))[:a].sum() - a * (a + 1) / 2 for a, b in sizes]
+        low, high = failures._newcombe(sum(ranks) / sum(a * b for a, b in sizes), sizes)
+        held += low <= 0.5 <= high
+    assert 180 <= held <= 198
+
+
+def test_a_difference_of_exactly_the_margin_is_a_tie():
+    """Whatever the rounding of the two values."""
+    values = a_values([n / 10 for n in range(1, 11)], [n / 10 for n in range(10)])
+    assert failures.query_outcomes(values, "RR", "a", "b", margin=0.1).outcome.eq("tied").all()

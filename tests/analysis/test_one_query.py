@@ -265,3 +265,8 @@ def test_a_run_is_read_by_its_scores(tiny: Collection) -> None:
     query = one_query.describe_query(tiny, "q1", [run])
     assert query.best("mine") == "d2"
     assert [query.rank("mine", name) for name in ("d2", "d3", "d1")] == [1.0, 2.0, 3.0]
+
+
+def test_bounds_take_other_names_of_measures(one: one_query.OneQuery) -> None:
+    """As evaluate does."""
+    assert query_bounds(one, ["MRR", "P_10"], k=2).measure.unique().tolist() == ["RR", "P@10"]

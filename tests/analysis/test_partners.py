@@ -367,3 +367,9 @@ def test_the_published_tables_stand_beside() -> None:
     assert recall.loc["Octen-Embedding-8B"].tolist() == [25.0, 50.6, 62.8, 77.4, 88.9]
     assert ranks.loc["llama-embed-nemotron-8b"].tolist() == [0.08, 94.7]
     assert (len(recall), len(ranks)) == (8, 9)
+
+
+def test_other_names_of_measures_select_their_values(small: Collection) -> None:
+    """As evaluate does."""
+    values = lab.analysis.partner_values(whole_run(RANKS), small, ["Recall@5", "mrr"])
+    assert set(values.measure) == {"R@5", "RR"}

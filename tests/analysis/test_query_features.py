@@ -125,3 +125,19 @@ def test_strata_of_long_texts_have_names_of_whole_words() -> None:
     assert names == ["words 1,231 to 1,232", "words 1,233 to 1,234"]
     with pytest.raises(MirblabError, match="n must be at least 1, found 0"):
         assign_strata(values, features, "words", 0)
+
+
+def test_every_number_is_cut_into_strata() -> None:
+    """Also those that are no feature of the query alone."""
+    features = pd.DataFrame({"collection": "c", "query_id": list("abcd"), "answer_words": [3.0, 4.0, 8.0, 9.0]})
+    values = pd.DataFrame({"system": "s", "collection": "c", "measure": "RR", "query_id": list("abcd"), "value": 0.5})
+    names = assign_strata(values, features, "answer_words", 2).collection.unique().tolist()
+    assert names == ["answer_words 3 to 4", "answer_words 8 to 9"]
+
+
+def test_features_of_another_collection_are_refused() -> None:
+    """Both are named."""
+    values, features = a_table()
+    for name in ("words", "language"):
+        with pytest.raises(MirblabError, match=f"no query of the values has '{name}'.*features of other"):
+            assign_strata(values, features.assign(collection="other"), name)

@@ -102,7 +102,8 @@ def main_table(
     notes += _equal_notes(equal, n_averages > 0)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
-    unclear = [column for column in cells if cells[column] in equal]
+    lacking = _fewer_queries(values, wanted)
+    unclear = [column for column in cells if cells[column] in equal or cells[column] in lacking]
     # Where all systems have the same values on most collections, a difference of averages says little.
     averages = [
         ("Average", label)
@@ -281,10 +282,40 @@ def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
     per_query = values_per_query(chosen).astype({"collection": str, "query_id": str})
     counts = per_query.groupby("collection", sort=False).query_id.nunique()
     only = [str(name) for name in chosen.collection.unique() if str(name) not in counts.index]
+    fewer = [note for notes in _fewer_queries(values, measures).values() for note in notes]
     parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in counts.items())}."] if len(counts) else []
     shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
     system_notes = run_notes(values[values.measure.isin(shown)])
-    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *system_notes]
+    return [*parts, *([f"Of {', '.join(only)} only means were imported."] if only else []), *fewer, *system_notes]
+
+
+def _fewer_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """Return a note for each system with fewer queries than the others, by collection and measure.
+
+    MirblabError for a second value of a query, and for one that is not finite.
+    """
+    keys = ["system", "collection", "measure", "query_id"]
+    per_query = values_per_query(values[values.measure.isin(measures)])
+    repeated = per_query[per_query.duplicated(keys)]
+    if len(repeated):
+        row = repeated.iloc[0]
+        raise MirblabError(f"{row.system} has two values of {row.measure} for query {row.query_id}; keep one")
+    bad = per_query[~np.isfinite(per_query.value.to_numpy(dtype=float))]
+    if len(bad):
+        row = bad.iloc[0]
+        raise MirblabError(
+            f"{row.system} has no finite value of {row.measure} for query {row.query_id} "
+            f"({counted(len(bad), 'such cell')}); every system needs every query, 0 where it returned nothing"
+        )
+    notes: dict[tuple[str, str], list[str]] = {}
+    for (collection, measure), part in per_query.groupby(keys[1:3], sort=False, observed=True):
+        n_queries, of = part.query_id.nunique(), f" of {measure}" if len(measures) > 1 else ""
+        for system, count in part.groupby("system", sort=False, observed=True).size().items():
+            if count < n_queries:
+                known = f"{count:,} of {counted(n_queries, 'query has', 'queries have')}"
+                note = f"{system} on {collection}: {known} a value{of}."
+                notes.setdefault((str(collection), str(measure)), []).append(note)
+    return notes
 
 
 def run_notes(values: pd.DataFrame) -> list[str]:

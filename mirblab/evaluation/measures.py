@@ -186,14 +186,14 @@ def ceiling(
 
 
 def mean(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over queries: system, collection, measure, value, n_queries, in the order of the values.
+    """Return the mean over queries: system, collection, measure, value, n_queries (that have a value), in the order of the values.
 
     >>> mean(pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"], "value": [0, 1]}))
       system collection measure  value  n_queries
     0      s          c      AP    0.5          2
     """
     groups = values.groupby(["system", "collection", "measure"], sort=False, observed=True).value
-    return groups.agg(value="mean", n_queries="size").reset_index()
+    return groups.agg(value="mean", n_queries="count").reset_index()
 
 
 def parse_measures(measures: Iterable[AnyMeasure]) -> list[Measure]:
@@ -588,7 +588,20 @@ def _judge(run: pd.DataFrame, qrels: Any, relevant_from: int | None) -> JudgedRa
     groups = getattr(qrels, "groups", None)
     if groups is not None:
         judgements = judgements.with_groups(groups)
-    return JudgedRanks.of(run, judgements, level, len(qrels.doc_ids))
+    judged = JudgedRanks.of(run, judgements, level, len(qrels.doc_ids))
+    if judged.returned.any() and not len(judged.query):
+        _refuse_other_documents(run, qrels)
+    return judged
+
+
+def _refuse_other_documents(run: pd.DataFrame, collection: Any) -> None:
+    """Raise MirblabError where no document of the run is one of the collection: its queries have the same ids only."""
+    names = pd.Index(pd.Series(rename_pyterrier(run).doc_id.unique()).astype("str"))
+    if (find_positions(names, collection.doc_ids) < 0).all():
+        raise MirblabError(
+            f"no document of the run is one of {collection.name}, though queries have the same ids, found "
+            f"'{names[0]}'; evaluate it with the collection that it was made for"
+        )
 
 
 def _system(run: pd.DataFrame) -> str:

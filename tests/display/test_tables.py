@@ -660,3 +660,24 @@ def test_the_note_of_intervals_has_their_level(values: pd.DataFrame) -> None:
     """Intervals of 80 % are not called 95 %."""
     intervals = significance.bootstrap_intervals(values, "RR", level=0.8, n_resamples=9)
     assert "In brackets: 80 % bootstrap interval" in " ".join(result_tables.interval_table(values, intervals).notes)
+
+
+def test_means_over_different_queries_are_said_and_not_marked() -> None:
+    """A system that lacks the hard queries is not the best one."""
+    values = make({("ours", "c", "RR"): [1.0, 0.0, 0.2], ("theirs", "c", "RR"): [1.0], ("ours", "d", "RR"): [0.5],
+                   ("theirs", "d", "RR"): [0.4]})  # fmt: skip
+    shown = result_tables.main_table(values, "RR")
+    assert "theirs on c: 1 of 3 queries have a value." in shown.notes
+    assert shown.marks.loc["theirs", ("", "c")] == "" and shown.marks.loc["ours", ("", "d")] == "best"
+    both = pd.concat([values, values[values.system == "ours"].assign(measure="AP")]).query("collection == 'c'")
+    notes = result_tables.main_table(both, ["RR", "AP"], by="measure").notes
+    assert [note for note in notes if "theirs" in note] == ["theirs on c: 1 of 3 queries have a value of RR."]
+
+
+def test_two_runs_of_one_name_and_missing_values_have_no_table() -> None:
+    """Their mean would be of both, or of the other queries."""
+    values = make({("a", "c", "RR"): [1.0, 0.0]})
+    with pytest.raises(MirblabError, match="a has two values of RR for query q0; keep one"):
+        result_tables.main_table(pd.concat([values, values]), "RR")
+    with pytest.raises(MirblabError, match=r"a has no finite value of RR for query q1 \(1 such cell\)"):
+        result_tables.main_table(values.assign(value=[1.0, np.nan]), "RR")

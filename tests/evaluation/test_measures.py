@@ -564,3 +564,20 @@ def test_mean_keeps_order_and_counts_queries():
     values = evaluate(run, qrels_of({"p": {"a": 1}, "q": {"b": 1}}), ["RR", "AP", "P@1"])
     assert mean(values).to_dict("list") == {"system": ["s"] * 3, "collection": [""] * 3, "measure": ["RR", "AP", "P@1"],
                                             "value": [0.75, 0.75, 0.5], "n_queries": [2, 2, 2]}  # fmt: skip
+
+
+def test_the_mean_counts_the_values():
+    """What is missing is no value."""
+    values = pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"]})
+    assert mean(values.assign(value=[1.0, np.nan]))[["value", "n_queries"]].values.tolist() == [[1.0, 1]]
+
+
+def test_a_run_of_another_collection_is_refused():
+    """Queries may have the same ids in both; a run that returns unjudged documents only is one all the same."""
+    c = lab.load("mini-qa")
+    run = run_of({str(c.query_ids[0]): {"elsewhere": 1.0}})
+    with pytest.raises(MirblabError, match="no document of the run is one of mini-qa"):
+        evaluate(run, c, "RR")
+    judged = set(c.qrels[c.qrels.query_id == c.query_ids[0]].doc_id)
+    unjudged = next(name for name in c.doc_ids if name not in judged)
+    assert (evaluate(run_of({str(c.query_ids[0]): {unjudged: 1.0}}), c, "RR").value == 0).all()

@@ -588,11 +588,11 @@ def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
     return {"count": len(numbers), "mean": float(np.mean(numbers))} | dict(zip(names, marks.tolist(), strict=True))
 
 
-def wilson_interval(count: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927)."""
+def wilson_interval(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the interval, of 95 % or another *level*, of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927)."""
     from scipy.stats import binomtest
 
-    low, high = binomtest(count, n).proportion_ci(method="wilson") if n else (0.0, 1.0)
+    low, high = binomtest(count, n).proportion_ci(level, method="wilson") if n else (0.0, 1.0)
     return float(low), float(high)
 
 

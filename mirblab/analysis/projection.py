@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,11 @@ def project(
             f"rows = np.random.default_rng(0).choice(len(vectors), {LARGEST_MAP // 10:,}, replace=False)"
         )
     check_not_negative(seed=seed)
+    if n_neighbors < 2:
+        raise MirblabError(f"a map needs at least 2 neighbours of each point, found {n_neighbors}; 15 is usual")
     by_id = np.argsort(np.asarray(ids))
     settings = {"seed": seed, "n_neighbors": min(n_neighbors, len(ids) - 1), "min_dist": min_dist, "metric": metric}
+    settings["umap-learn"] = version("umap-learn")
     folder, key = paths.cache() / "projections", _digest(vectors[by_id], settings)
     coordinates = _read_coordinates(folder, key)
     if coordinates is None:
@@ -155,8 +159,6 @@ def seeded_maps(
     >>> found.columns[4:].tolist()
     ['seed', 'x', 'y', 'k', 'kept', 'trust', 'partner_full', 'partner_map']
     """
-    from importlib.metadata import version
-
     if not len(seeds):
         raise MirblabError("a map needs a seed, found none; seeds=[0] is one map")
     settings: dict[str, Any] = {"n_neighbors": n_neighbors, "min_dist": min_dist, "metric": metric}
@@ -265,6 +267,8 @@ def map_trustworthiness(maps: pd.DataFrame) -> pd.DataFrame:
     >>> map_trustworthiness(maps.assign(partner_full=[1, 2, 0, 0], partner_map=[1, 1, 0, 0]))["mean"].tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
+    if maps.empty:
+        raise MirblabError("the table of maps is empty, so there is nothing to measure; make it with seeded_maps")
     seeds = [part for _, part in maps.groupby("seed", sort=False)]
     first, k, n_points = seeds[0], int(maps.k.iloc[0]), len(seeds[0])
     others = n_points - 1

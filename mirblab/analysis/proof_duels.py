@@ -18,7 +18,8 @@ def hard_negative_accuracy(run: pd.DataFrame, collection: Collection) -> pd.Data
     *collection* is one of `mirblab build hard`, *run* deep enough to hold every candidate. Columns: system, kind,
     queries (that have such a negative and a relevant document), true_first (share of queries, 0 to 1, whose best
     relevant document scores above all negatives of the kind), tie, wrong_first, chance (true_first of a random order).
-    A document not returned counts as last. Negatives that are not corrupted copies are of the kind "near"; "any" is all kinds together.
+    A document not returned counts as last. Negatives that are not corrupted copies are of the kind "near"; "any" is all
+    kinds together.
 
     >>> from mirblab.sources.catalogue import load
     >>> from mirblab.retrieval.systems import system

@@ -337,11 +337,11 @@ def together(
     marks, names = np.asarray(marks, dtype=bool), np.asarray(collections, dtype=object)
     near = _neighbours(rows, names, k)
     n = int(marks.sum())
-    if n < 2 or n == len(marks) or not near.nnz:
+    links = near[marks].nnz  # a text of a small collection has fewer others than k
+    if n < 2 or n == len(marks) or not links:
         return {"share": np.nan, "by_chance": np.nan, "p": np.nan, "n": n}
     moved = _dealt(near, marks, names, n_permutations, seed)
     n_marked = float(marks[near[marks].indices].sum())
-    links = n * near.nnz / len(marks)
     p = (1 + int((moved >= n_marked).sum())) / (1 + n_permutations)
     return {"share": n_marked / links, "by_chance": float(moved.mean() / links), "p": p, "n": n}
 

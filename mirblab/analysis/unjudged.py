@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_not_negative, check_positive
+from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
 
@@ -79,15 +81,24 @@ def hide_judgements(
     >>> found.share.tolist(), bool(found.value[0] > found.value[1])
     ([0.0, 0.5], True)
     """
-    level = collection.card.relevant_from
-    whole = _means(runs, collection.qrels, wanted, level)
+    names = [str(run.attrs.get("system") or "run") for run in runs]
+    if not names or not len(shares) or not len(seeds):
+        raise MirblabError(f"at least one run, share and seed is needed; found {counted(len(names), 'run')}, "
+                           f"{counted(len(shares), 'share')}, {counted(len(seeds), 'seed')}")  # fmt: skip
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")
+    level, grades = collection.card.relevant_from, collection.qrels.relevance
+    highest = max([1, *collection.card.relevance_levels, *grades.tolist()])  # ERR divides by it, whatever is hidden
+    card = replace(collection.card, relevance_levels=[highest])
+    judged = replace(collection, card=card, groups=None)
+    whole = _means(runs, judged, wanted)
     parts = []
     for share in shares:
         for seed in seeds if share else seeds[:1]:
             with warnings.catch_warnings():  # such queries have none in *whole* either, which has warned
                 warnings.simplefilter("ignore", measures.QueryWarning)
                 left = drop_judgements(collection.qrels, share, seed, level)
-                means = _means(runs, left, wanted, level)
+                means = _means(runs, replace(judged, qrels=left), wanted)
             taus = {str(name): _tau(part, whole) for name, part in means.groupby("measure", sort=False)}
             hidden = 1 - len(left) / len(collection.qrels)
             parts.append(means.assign(share=share, hidden=hidden, seed=seed, tau=means.measure.map(taus)))
@@ -95,8 +106,8 @@ def hide_judgements(
     return table[["collection", "system", "measure", "share", "hidden", "seed", "value", "tau"]]
 
 
-def _means(runs: Sequence[pd.DataFrame], qrels: pd.DataFrame, wanted: Sequence[str], level: int) -> pd.DataFrame:
-    values = pd.concat([measures.evaluate(run, qrels, list(wanted), relevant_from=level) for run in runs])
+def _means(runs: Sequence[pd.DataFrame], collection: Collection, wanted: Sequence[str]) -> pd.DataFrame:
+    values = pd.concat([measures.evaluate(run, collection, list(wanted)) for run in runs])
     return values.groupby(["system", "measure"], sort=False, observed=True).value.mean().reset_index()
 
 

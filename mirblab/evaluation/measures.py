@@ -186,7 +186,9 @@ def ceiling(
 
 
 def mean(values: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over queries: system, collection, measure, value, n_queries (that have a value), in the order of the values.
+    """Return the mean over queries: system, collection, measure, value, n_queries, in the order of the values.
+
+    *n_queries* counts those that have a value.
 
     >>> mean(pd.DataFrame({"system": "s", "collection": "c", "measure": "AP", "query_id": ["p", "q"], "value": [0, 1]}))
       system collection measure  value  n_queries

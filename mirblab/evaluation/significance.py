@@ -270,7 +270,7 @@ def effect_sizes(
         drawn = _effects(mean, square, len(numbers))
         effect, largest = _effect(differences), np.abs(np.where(np.isinf(drawn), 0, drawn)).max(axis=0)
         low, high = (
-            np.where(np.isinf(effect), effect, end)
+            np.where(np.isfinite(effect), end, effect)
             for end in percentiles(np.clip(drawn, -largest, largest), level)  # few queries may be drawn all alike
         )
         return {"effect": effect, "low": low, "high": high}

@@ -362,3 +362,10 @@ def test_a_difference_of_exactly_the_margin_is_a_tie():
     """Whatever the rounding of the two values."""
     values = a_values([n / 10 for n in range(1, 11)], [n / 10 for n in range(10)])
     assert failures.query_outcomes(values, "RR", "a", "b", margin=0.1).outcome.eq("tied").all()
+
+
+def test_a_small_collection_has_the_neighbours_that_it_has():
+    """Two marked texts of three have two others each, of which one is marked."""
+    rows = np.vstack([np.eye(3) + 0.1, np.random.default_rng(0).random((40, 3))])
+    found = query_clusters.together(rows, np.arange(43) < 2, ["small"] * 3 + ["large"] * 40, n_permutations=9)
+    assert found["share"] == 0.5

@@ -222,3 +222,22 @@ def test_a_map_of_too_many_points_is_refused(monkeypatch):
     monkeypatch.setattr(projection, "LARGEST_MAP", 39)
     with pytest.raises(MirblabError, match=r"at most 39 points, found 40; draw a sample, for example rows = np.random"):
         projection.project(VECTORS, IDS)
+
+
+def test_a_map_of_another_version_is_drawn_anew(tmp_path, monkeypatch):
+    """The version is part of what a stored map is found by."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    keys: list[dict] = []
+    monkeypatch.setattr(projection, "_fit_umap", lambda vectors, settings: keys.append(settings) or vectors[:, :2])
+    for number in ("0.5.1", "9.9.9", "9.9.9"):
+        monkeypatch.setattr(projection, "version", lambda name, number=number: number)
+        projection.project(np.eye(6), [f"d{n}" for n in range(6)])
+    assert [settings["umap-learn"] for settings in keys] == ["0.5.1", "9.9.9"]
+
+
+def test_one_neighbour_and_no_map_are_refused():
+    """With what to do."""
+    with pytest.raises(MirblabError, match="at least 2 neighbours of each point, found 1"):
+        projection.project(np.eye(6), [f"d{n}" for n in range(6)], n_neighbors=1)
+    with pytest.raises(MirblabError, match="the table of maps is empty"):
+        projection.map_trustworthiness(pd.DataFrame(columns=["seed", "k"]))

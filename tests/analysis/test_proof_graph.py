@@ -329,7 +329,7 @@ def test_with_a_constant_probability_the_estimate_is_the_mean_of_what_is_judged(
     relevant = np.array([1.0, 0, 0, 1, 0, np.nan, np.nan, np.nan, np.nan, np.nan])
     found = estimate_precision(np.full(10, 0.3), relevant)
     low, high = stats.t.interval(0.95, 4, 0.4, stats.sem(relevant[:5]) * np.sqrt(0.5))
-    assert (found.estimate, found.low, found.high) == pytest.approx((0.4, low, high))
+    assert (found.estimate, found.low, found.high) == pytest.approx((0.4, max(low, 0.0), high))
     with pytest.raises(MirblabError, match="three judged documents or more, found 2"):
         estimate_precision([0.1, 0.2, 0.3], [1, 0, np.nan])
     with pytest.raises(MirblabError, match="each document has a probability"):
@@ -390,3 +390,23 @@ def test_the_rules_of_a_collection_other_than_these_remain(library: Collection, 
     assert [rule.name for rule in variants["all"].candidates.rules] == ["nohub", "not-self"]
     allowed = variants["all"].candidates.allowed(np.arange(20))
     assert (allowed.sum(axis=1) == N - 2 + denied.query_ids.isin(["t00"])).all()
+
+
+def test_a_theorem_s_own_proof_tells_nothing() -> None:
+    """A query that is a document is often found first; neither its proof nor a later one counts."""
+    corpus = [{"_id": name, "text": name, "metadata": {"order": n}} for n, name in enumerate("abcd")]
+    c = from_rows(corpus, corpus[1:], [("b", "a", 1), ("c", "a", 1), ("c", "b", 1), ("d", "c", 1)], {"name": "c"})
+    own, ids = premise_graph(c), c.qrels
+    found = pd.DataFrame({"query_id": "c", "doc_id": ["c", "d", "b"], "score": [3.0, 2.0, 1.0]})
+    found = runs.order_run(found.astype({"query_id": ids.query_id.dtype, "doc_id": ids.doc_id.dtype}))
+    assert expand_by_neighbours(own, c, found).doc_id.tolist() == ["a"]
+    assert pagerank_prior(own, c, found).doc_id.tolist() == ["b", "a"]
+
+
+def test_an_estimate_lies_within_0_and_1_and_is_never_certain() -> None:
+    """Ten of a thousand that are not relevant leave room for some that are."""
+    none = estimate_precision(np.linspace(0, 1, 1_000), [0.0] * 10 + [np.nan] * 990)
+    assert none.low == none.estimate == 0.0 and 0.2 < none.high < 0.4
+    few = estimate_precision([0.5] * 100, [1.0] + [0.0] * 19 + [np.nan] * 80)
+    assert few.low == 0.0 and few.estimate == 0.05
+    assert estimate_precision([0.5] * 3, [0.0] * 3).high == 0.0  # all are judged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from scipy.stats import kendalltau
 
 from mirblab.analysis.unjudged import drop_judgements, hide_judgements
 from mirblab.core.errors import MirblabError
+from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval import systems
 from mirblab.sources import catalogue
 
@@ -99,3 +102,25 @@ def test_a_share_is_not_rounded_up_by_an_error_of_floating_point() -> None:
     """Of ten judgements 0.7 hides seven, though 1 - 0.7 is a little more than 0.3."""
     qrels = pd.DataFrame({"query_id": "q", "doc_id": [f"d{n}" for n in range(10)], "relevance": 1})
     assert [len(drop_judgements(qrels, share / 10)) for share in range(10)] == list(range(10, 0, -1))
+
+
+def test_the_highest_grade_is_that_of_the_whole_collection() -> None:
+    """ERR divides by it, so that it does not rise when the one document of the highest grade is hidden."""
+    c = catalogue.load("mini-qa")
+    run = systems.system("bm25").search(c)
+    judged = c.qrels.assign(relevance=1)
+    c = replace(c, qrels=judged, card=replace(c.card, relevance_levels=[0, 1, 4], relevant_from=1))
+    whole = evaluate(run, c, "ERR@10").value.mean()
+    assert hide_judgements([run], c, ["ERR@10"], shares=(0.0,)).value.tolist() == pytest.approx([whole])
+
+
+def test_runs_and_shares_are_needed_and_names_differ() -> None:
+    """What is missing is said."""
+    c = catalogue.load("mini-qa")
+    run = pd.DataFrame({"query_id": c.query_ids[:1], "doc_id": c.doc_ids[:1], "score": 1.0})
+    with pytest.raises(MirblabError, match="found 0 runs"):
+        hide_judgements([], c, ["RR"])
+    with pytest.raises(MirblabError, match="0 shares"):
+        hide_judgements([run], c, ["RR"], shares=())
+    with pytest.raises(MirblabError, match="the run 'run' is given twice"):
+        hide_judgements([run, run], c, ["RR"])

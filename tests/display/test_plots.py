@@ -490,3 +490,10 @@ def test_negative_means_are_on_the_axis() -> None:
     drawn = plots.means(INTERVALS.assign(mean=-0.3, low=-0.4, high=-0.2, measure="change"))
     assert drawn.get_xlim() == (-0.4, 0.05)
     assert drawn.get_xlabel() == "change, −1 to 1"
+
+
+def test_two_rerankers_are_not_one_line() -> None:
+    """They would be joined by a zigzag."""
+    both = pd.concat([DEPTHS.assign(reranker="a"), DEPTHS.assign(reranker="b")])
+    with pytest.raises(MirblabError, match="one value for each system and depth"):
+        plots.depth_curve(both)

@@ -446,3 +446,9 @@ def test_a_rank_correlation_without_resamples_or_with_a_wrong_level_is_refused()
         significance.spearman_interval(pair, n_resamples=0)
     with pytest.raises(MirblabError, match="level must lie between 0 and 1, found 95"):
         significance.spearman_interval(pair, level=95)
+
+
+def test_the_effect_of_one_query_has_no_interval() -> None:
+    """Its standard deviation is not known."""
+    found = significance.effect_sizes(value_table({"a": [0.5], "b": [0.25]}), "nDCG@10")
+    assert found[["effect", "low", "high"]].isna().all(axis=None)

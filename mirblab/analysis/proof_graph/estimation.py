@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from mirblab.analysis.collection_report import wilson_interval
 from mirblab.analysis.proof_graph.evidence import GraphStudy
 from mirblab.analysis.proof_graph.graph import DEPTH
 from mirblab.core.errors import MirblabError, check_not_negative, check_positive
@@ -124,7 +125,8 @@ def estimate_precision(probability: ArrayLike, relevant: ArrayLike, level: float
     judged ones; w minimises its variance. It is right for any model, and a better one makes the interval narrower. With
     a constant probability it is the mean of what was judged. Cochran, Sampling Techniques, 1977, chapter 7; with the
     predictions of a model: Angelopoulos et al., Science 2023. Interval: Student's t, with the correction for a finite
-    number of documents. MirblabError for fewer than three judged documents.
+    number of documents, within 0 and 1; Wilson's where the judged documents are all alike. MirblabError for fewer than
+    three judged documents.
 
     >>> found = estimate_precision([0.9, 0.1, 0.9, 0.1], [1, 0, 1, float("nan")])
     >>> round(found.estimate, 3), round(found.weight, 3)
@@ -137,7 +139,12 @@ def estimate_precision(probability: ArrayLike, relevant: ArrayLike, level: float
     if judged.sum() < 3:
         raise MirblabError(f"an interval needs three judged documents or more, found {judged.sum()}")
     estimate, half, weight = _regression_estimates(p, np.nan_to_num(y), judged[None], level)
-    return Precision(float(estimate[0]), float(estimate[0] - half[0]), float(estimate[0] + half[0]), float(weight[0]))
+    middle, low, high = (float(end[0]) for end in (estimate, estimate - half, estimate + half))
+    m, n_relevant = int(judged.sum()), int(y[judged].sum())
+    if m < len(y) and n_relevant in (0, m):  # without any spread the half width is 0
+        low, high = wilson_interval(n_relevant, m, level)
+    middle, low, high = (min(max(end, 0.0), 1.0) for end in (middle, low, high))
+    return Precision(middle, low, high, float(weight[0]))
 
 
 def _regression_estimates(

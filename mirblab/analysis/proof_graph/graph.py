@@ -309,7 +309,7 @@ def pagerank_prior(
     if not 0 < teleport <= 1:
         raise MirblabError(f"teleport is a probability above 0, found {teleport}; 0.15 is usual")
     solve, older = _walk_solver(graph, 1 - teleport), graph.count_older(collection)
-    starts = None if found is None else _first_documents(collection, found)
+    starts = None if found is None else _first_documents(graph, collection, found)
 
     def scores(rows: np.ndarray) -> np.ndarray:
         if starts is not None:
@@ -361,21 +361,26 @@ def expand_by_neighbours(
     >>> neighbours.doc_id.tolist(), f"{neighbours.score[0]:.2f}"
     (['a'], '0.67')
     """
-    starts = _first_documents(collection, found)
+    starts = _first_documents(graph, collection, found)
     return _run(collection, lambda rows: (starts[rows] @ graph.uses).toarray(), "neighbours", depth)
 
 
-def _first_documents(collection: Collection, found: pd.DataFrame) -> csr_array:
-    """Return 1 / rank of the first documents of each query, divided by their sum, (n_queries, n_docs)."""
+def _first_documents(graph: ProofGraph, collection: Collection, found: pd.DataFrame) -> csr_array:
+    """Return 1 / rank of the first documents of each query, divided by their sum, (n_queries, n_docs).
+
+    Documents that are not older than the query, such as itself, are left out: their proofs are not known yet.
+    """
     from scipy.sparse import csr_array
 
     first = runs.cut_run(found, N_FOUND)
     queries, docs = first.query_id.cat, first.doc_id.cat
     if not (queries.categories.equals(collection.query_ids) and docs.categories.equals(collection.doc_ids)):
         raise MirblabError(f"the run is not one of {collection.name}: its ids differ; search this collection")
-    weights, rows = 1.0 / first["rank"].to_numpy(), queries.codes.to_numpy()
+    weights, rows, columns = 1.0 / first["rank"].to_numpy(), queries.codes.to_numpy(), docs.codes.to_numpy()
+    is_older = graph.age[columns] < graph.count_older(collection)[rows]
+    weights, rows, columns = weights[is_older], rows[is_older], columns[is_older]
     weights /= np.bincount(rows, weights, minlength=len(collection.query_ids))[rows]
-    return csr_array((weights, (rows, docs.codes.to_numpy())), (len(collection.query_ids), len(collection.doc_ids)))
+    return csr_array((weights, (rows, columns)), (len(collection.query_ids), len(collection.doc_ids)))
 
 
 def _run(collection: Collection, scores: Callable[[np.ndarray], np.ndarray], name: str, depth: int) -> pd.DataFrame:

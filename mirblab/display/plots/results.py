@@ -431,6 +431,9 @@ def depth_curve(table: pd.DataFrame, *, ax: Axes = NEW_AXES, measure: str = "val
     'nDCG@10, 0 to 1, higher is better'
     """
     require_columns(table, "depth", "system", "value")
+    if table.duplicated(["system", "depth"]).any():
+        raise MirblabError("a curve has one value for each system and depth, found several; draw one collection and "
+                           "one reranker at a time, or give each its name in the column system")  # fmt: skip
     lines = {"ceiling": ("--", "ceiling: perfectly ordered"), "first_stage": (":", "without reranking")}
     others = {column: line for column, line in lines.items() if column in table}
     styles = figure_styles(table.system.unique())

@@ -76,7 +76,7 @@ def value_scatter(
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
     gain = (dots.y - dots.x) * (-1 if is_rank(measure) else 1)
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
-    ends = (1.0, max(2.0, float(table[names].max(axis=None)))) if is_rank(measure) else (0.0, 1.0)
+    ends = (1.0, max(2.0, float(table[names].to_numpy(float).max(initial=2.0)))) if is_rank(measure) else (0.0, 1.0)
     ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)
     styles = figure_styles(names)
     for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):

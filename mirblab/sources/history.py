@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core import paths
+from mirblab.core.atomic_files import make_folder
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data import beir
@@ -118,8 +119,7 @@ def _build_state(
 ) -> State:
     """Return the collections of the files of a commit; they are built below *place*."""
     say(f"{name} on {day}, commit {commit[:12]}")
-    archive, files, empty = place / f"{commit}.tar", place / commit / name, place / "empty"
-    empty.mkdir(exist_ok=True)
+    archive, files, empty = place / f"{commit}.tar", place / commit / name, make_folder(place / "empty")
     # With an empty working tree and no index git reads no .gitattributes, which can leave files out of an archive.
     git_dir, inner = (
         release.run_git(repository, "rev-parse", f"--{what}") for what in ("absolute-git-dir", "show-prefix")

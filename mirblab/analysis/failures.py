@@ -17,7 +17,7 @@ from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
 from mirblab.display.escape import format_interval, format_value
 from mirblab.display.text import excerpts
-from mirblab.evaluation.measures import is_rank
+from mirblab.evaluation.measures import gain_sign
 from mirblab.evaluation.significance import holm, value_matrices
 
 OUTCOMES = ("won", "tied", "lost")
@@ -62,7 +62,7 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
         )
         parts.append(part)
     table = pd.concat(parts, ignore_index=True)
-    table["difference"] = (table.winner - table.loser) * (-1 if is_rank(measure) else 1)
+    table["difference"] = (table.winner - table.loser) * gain_sign(measure)
     behind, ahead = (side * table.difference > margin + _LEAST_DIFFERENCE for side in (-1, 1))
     table["outcome"] = np.select([ahead, behind], ["won", "lost"], "tied")
     ordered = table.sort_values(

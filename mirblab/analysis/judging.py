@@ -21,7 +21,7 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, check_known, check_not_negative
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, count_oddities
-from mirblab.data.runs import cut_run, order_run
+from mirblab.data.runs import check_distinct_systems, cut_run, order_run
 from mirblab.display.result_tables import table
 from mirblab.display.table_formats import Table
 from mirblab.evaluation import measures
@@ -367,9 +367,7 @@ def pooled_runs(
     if not given:
         raise MirblabError("judge needs at least one run, system or name of a system, found none; name one")
     found = [one if isinstance(one, pd.DataFrame) else system(one).search(collection) for one in given]
-    names = [str(run.attrs.get("system") or "run") for run in found]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")
+    check_distinct_systems(found)
     return found
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from mirblab.core.errors import MirblabError, check_not_negative, check_positive
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection
+from mirblab.data.runs import check_distinct_systems
 from mirblab.evaluation import measures
 
 
@@ -81,12 +82,10 @@ def hide_judgements(
     >>> found.share.tolist(), bool(found.value[0] > found.value[1])
     ([0.0, 0.5], True)
     """
-    names = [str(run.attrs.get("system") or "run") for run in runs]
-    if not names or not len(shares) or not len(seeds):
-        raise MirblabError(f"at least one run, share and seed is needed; found {counted(len(names), 'run')}, "
+    if not len(runs) or not len(shares) or not len(seeds):
+        raise MirblabError(f"at least one run, share and seed is needed; found {counted(len(runs), 'run')}, "
                            f"{counted(len(shares), 'share')}, {counted(len(seeds), 'seed')}")  # fmt: skip
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")
+    check_distinct_systems(runs)
     level, grades = collection.card.relevant_from, collection.qrels.relevance
     highest = max([1, *collection.card.relevance_levels, *grades.tolist()])  # ERR divides by it, whatever is hidden
     card = replace(collection.card, relevance_levels=[highest])

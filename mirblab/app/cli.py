@@ -17,6 +17,7 @@ from mirblab.app import stores
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.core.wording import cut_long
 from mirblab.lessons import build as lessons_command
 
 On = Annotated[
@@ -577,8 +578,7 @@ def main() -> None:
         say(f"mirblab: {error}", to=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        name = str(error.filename or "")
-        shown = name if len(name) <= 100 else f"{name[:100]} …"
-        told = f"{shown} cannot be opened: {error.strerror}; check the path" if name else error.strerror or error
+        name = cut_long(str(error.filename or ""), 100)
+        told = f"{name} cannot be opened: {error.strerror}; check the path" if name else error.strerror or error
         say(f"mirblab: {told}", to=sys.stderr)
         sys.exit(2)

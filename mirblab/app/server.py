@@ -15,6 +15,7 @@ from mirblab.analysis.searching.free_text import search as search_collection
 from mirblab.analysis.searching.similar_statements import similar as find_similar
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import say
+from mirblab.core.wording import cut_long
 from mirblab.display.table_formats import Table
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
@@ -107,8 +108,7 @@ def _read_arguments(function: Callable[..., Any], given: QueryParams) -> dict[st
         if (times := len(given.getlist(name))) > 1:
             raise MirblabError(f"{name} is given {times} times; give it once")
         if types[name] == "int" and not re.fullmatch(r"[+-]?\d{1,18}", value):
-            shown = value if len(value) <= 20 else f"{value[:20]} …"
-            raise MirblabError(f"{name} is a whole number of at most 18 digits, found '{shown}'")
+            raise MirblabError(f"{name} is a whole number of at most 18 digits, found '{cut_long(value, 20)}'")
     return {name: int(value) if types[name] == "int" else value for name, value in given.items()}
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -74,9 +74,9 @@ def verify(suite: str, chosen_systems: Sequence[str] = (), chosen_collections: S
     which no value is expected.
     """
     expected = read_expected(suite)
-    unknown = _without_value(suite, expected)
-    for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
-        check_known(f"{kind} of the suite {suite}", list(names), [*expected[kind].unique(), *unknown[kind].unique()])
+    unknown, chosen = _without_value(suite, expected), (chosen_collections, chosen_systems)
+    _check_chosen(suite, pd.concat([part[_CELL[:2]] for part in (expected, unknown)]), chosen)
+    for kind, names in zip(_CELL[:2], chosen, strict=True):
         expected = expected[expected[kind].isin(names)] if names else expected
         unknown = unknown[unknown[kind].isin(names)] if names else unknown
     rows: list[dict[Any, Any]] = []
@@ -96,8 +96,12 @@ def check_names(suite: str, chosen_systems: Sequence[str], chosen_collections: S
     expected = read_expected(suite) if expected_path(suite).is_file() else pd.DataFrame(columns=_COLUMNS)
     tables = [(name, table) for name, left in _expected_tables(suite).items() for table in left]
     parts = [expected, _without_value(suite, expected), pd.DataFrame(tables, columns=_CELL[:2])]
-    known = pd.concat([part[_CELL[:2]] for part in parts])
-    for kind, names in (("collection", chosen_collections), ("system", chosen_systems)):
+    _check_chosen(suite, pd.concat([part[_CELL[:2]] for part in parts]), (chosen_collections, chosen_systems))
+
+
+def _check_chosen(suite: str, known: pd.DataFrame, chosen: Iterable[Sequence[str]]) -> None:
+    """Raise MirblabError for a chosen collection, or a chosen system, that is not among the *known* cells."""
+    for kind, names in zip(_CELL[:2], chosen, strict=True):
         check_known(f"{kind} of the suite {suite}", list(names), known[kind].unique())
         known = known[known[kind].isin(names)] if names else known
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError, MissingFileError
+from mirblab.core.wording import cut_long
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 _DEVICE_NAMES = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\s*")  # what Windows calls its devices
@@ -91,8 +92,7 @@ def checked_name(name: str, longest: int = 100, of: str = "a collection") -> str
         why = f"it takes {len(name.encode()):,} bytes, of at most {longest}"
     else:
         return name
-    shown = name if len(name) <= longest else f"{name[:longest]} …"
-    raise MirblabError(f"{shown!r} cannot name {of}; {why}")
+    raise MirblabError(f"{cut_long(name, longest)!r} cannot name {of}; {why}")
 
 
 def content_digest(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Numbers with their nouns, in the singular or plural."""
+"""Numbers with their nouns, and long words cut, for messages."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ def counted(number: int, one: str, several: str = "") -> str:
         return f"1 {one}"
     plural = f"{one[:-1]}ies" if one.endswith("y") else f"{one}s"
     return f"{number:,} {several or plural}"
+
+
+def cut_long(text: str, longest: int) -> str:
+    """Return a text of at most *longest* characters as it is, and of a longer one its beginning.
+
+    >>> cut_long("short", 5), cut_long("too long", 5)
+    ('short', 'too l …')
+    """
+    return text if len(text) <= longest else f"{text[:longest]} …"

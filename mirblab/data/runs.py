@@ -61,6 +61,13 @@ def rename_pyterrier(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns=PYTERRIER) if {"qid", "docno"} <= set(table.columns) else table
 
 
+def check_distinct_systems(given: Sequence[pd.DataFrame]) -> None:
+    """Raise MirblabError where two runs have a system of the same name."""
+    names = [str(run.attrs.get("system") or "run") for run in given]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")
+
+
 def cut_run(run: pd.DataFrame, depth: int) -> pd.DataFrame:
     """Return the first *depth* documents of each query; a run without ranks is ordered first."""
     check_positive(depth=depth)

@@ -16,7 +16,7 @@ from mirblab.core.wording import counted
 from mirblab.data.runs import FOREIGN_MARK
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation.imported import mark_imported
-from mirblab.evaluation.measures import is_judged_share, is_rank
+from mirblab.evaluation.measures import gain_sign, is_judged_share, is_rank
 from mirblab.evaluation.significance import decisive_p, values_per_query
 from mirblab.retrieval import systems
 
@@ -93,7 +93,8 @@ def main_table(
     means = average_groups(mean_table(values, wanted, key) * (factors if by == "measure" else factors[0]), whole)
     frame, n_averages = add_averages(means, tasks) if by == "collection" else (means, 0)
     judged, notes = _judged_share(values, wanted, percent, by, whole)
-    notes = _query_notes(values, wanted) + group_notes + average_notes(means, n_averages) + notes
+    lacking = _fewer_queries(values, wanted)
+    notes = _query_notes(values, wanted, lacking) + group_notes + average_notes(means, n_averages) + notes
     if judged is not None:
         frame = pd.concat([_with_level(frame), judged.reindex(frame.index)], axis=1)
     equal = equal_queries(values, [name for name in wanted if not is_judged_share(name)])
@@ -102,7 +103,6 @@ def main_table(
     notes += _equal_notes(equal, n_averages > 0)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
-    lacking = _fewer_queries(values, wanted)
     unclear = [column for column in cells if cells[column] in equal or cells[column] in lacking]
     # Where all systems have the same values on most collections, a difference of averages says little.
     averages = [
@@ -110,7 +110,7 @@ def main_table(
         for label, own in (_averaged(means.columns, tasks) if n_averages else {}).items()
         if 2 * sum((name, wanted[0]) in equal for name in own) > len(own)
     ]
-    upwards = frame * [-1 if is_rank(name) else 1 for _, name in cells.values()]
+    upwards = frame * [gain_sign(name) for _, name in cells.values()]
     shown.marks = best_and_second(upwards, digits, [*unmarked, *unclear, *averages])
     mask = imported_cells(values, wanted, key)
     if mask is not None:
@@ -266,7 +266,7 @@ def interval_table(
         raise MirblabError("the intervals lack a system or collection of the values; compute them from the same table")
     level = f"{100 * intervals.attrs.get('level', 0.95):g} %"
     notes = [
-        *_query_notes(values, names),
+        *_query_notes(values, names, _fewer_queries(values, names)),
         f"In brackets: {level} bootstrap interval of the mean over resampled queries.",
     ]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
@@ -277,12 +277,15 @@ def interval_table(
     return shown
 
 
-def _query_notes(values: pd.DataFrame, measures: Sequence[str]) -> list[str]:
+def _query_notes(
+    values: pd.DataFrame, measures: Sequence[str], lacking: Mapping[tuple[str, str], list[str]]
+) -> list[str]:
+    """Return notes of the queries and the systems of a table; *lacking* is that of `_fewer_queries`."""
     chosen = values[values.measure == measures[0]]
     per_query = values_per_query(chosen).astype({"collection": str, "query_id": str})
     counts = per_query.groupby("collection", sort=False).query_id.nunique()
     only = [str(name) for name in chosen.collection.unique() if str(name) not in counts.index]
-    fewer = [note for notes in _fewer_queries(values, measures).values() for note in notes]
+    fewer = [note for notes in lacking.values() for note in notes]
     parts = [f"Queries: {', '.join(f'{name} {count:,}' for name, count in counts.items())}."] if len(counts) else []
     shown = [*measures, *(_judged_names(list(values.measure.unique()), measures[0]) if "'" in measures[0] else [])]
     system_notes = run_notes(values[values.measure.isin(shown)])

@@ -247,6 +247,11 @@ def is_rank(measure: str) -> bool:
     return measure == "Rank"
 
 
+def gain_sign(measure: str) -> int:
+    """Return what a difference of values is multiplied by, so that more is better: -1 for a rank, else 1."""
+    return -1 if is_rank(measure) else 1
+
+
 def is_judged_share(measure: str) -> bool:
     """Return whether a measure tells how much is judged, which is no quality: neither high nor low is better."""
     return measure.startswith(("Judged", "RBPresidual"))

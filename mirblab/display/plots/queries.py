@@ -22,7 +22,7 @@ from mirblab.display.figures import (
     shorten_label,
     value_axis_label,
 )
-from mirblab.evaluation.measures import is_rank
+from mirblab.evaluation.measures import gain_sign, is_rank
 from mirblab.formula.in_text import split_at_formulas
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def value_scatter(
     require_columns(table, *names)
     # Values that differ by rounding errors only share a dot.
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
-    gain = (dots.y - dots.x) * (-1 if is_rank(measure) else 1)
+    gain = (dots.y - dots.x) * gain_sign(measure)
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
     ends = (1.0, max(2.0, float(table[names].to_numpy(float).max(initial=2.0)))) if is_rank(measure) else (0.0, 1.0)
     ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)

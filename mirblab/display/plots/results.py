@@ -25,7 +25,7 @@ from mirblab.display.figures import (
     shorten_label,
     value_axis_label,
 )
-from mirblab.evaluation.measures import is_rank
+from mirblab.evaluation.measures import gain_sign, is_rank
 from mirblab.evaluation.significance import decisive_p
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ def differences(
     """
     names = [system_a or str(table.columns[0]), system_b or str(table.columns[min(1, table.shape[1] - 1)])]
     require_columns(table, *names)
-    lower = is_rank(measure)
-    gains = np.sort((table[names[0]].to_numpy() - table[names[1]].to_numpy()) * (-1 if lower else 1))[::-1]
+    gains = np.sort((table[names[0]].to_numpy() - table[names[1]].to_numpy()) * gain_sign(measure))[::-1]
     edges = np.arange(len(gains) + 1) + 0.5
     styles = figure_styles(names)
     for name, part in zip(names, (np.maximum(gains, 0), np.minimum(gains, 0)), strict=True):
@@ -170,7 +169,7 @@ def differences(
     ax.set_title(f"{names[0]}: better on {better:,}, equal on {equal:,}, worse on {counted(worse, 'query')}")
     ax.set_xlabel(f"queries, sorted ({len(gains):,})")
     ax.locator_params(axis="x", integer=True)
-    unit = "ranks gained" if lower else f"difference in {measure}, −1 to 1"
+    unit = "ranks gained" if is_rank(measure) else f"difference in {measure}, −1 to 1"
     ax.set_ylabel(f"{unit},\nabove 0: {names[0]} better")
     ax.set_xlim(edges[0], edges[-1])
     legend_beside(ax)

@@ -12,7 +12,6 @@ _NAMES = "langle rangle lfloor rfloor lceil rceil uparrow downarrow backslash lg
 _COMMANDS = {command: COMMANDS[command] for command in [f"\\{name}" for name in _NAMES.split()]}
 _SIDES = BARS | OPENERS | CLOSERS | _COMMANDS | {"<": "⟨", ">": "⟩", "/": "/"}
 _BARS = (Fence.BAR, Fence.DOUBTFUL)
-_LEFTS = (Fence.LEFT, Fence.NOTHING)
 _PARTING = frozenset("=<>≤≥≠≈∼≡∈⊂⊆→⇒⇔⟹⟺,;:∣")
 # The fences of each environment; those of a layout (align and the like) have none.
 _MATRICES = {"p": "()", "b": "[]", "v": "||", "V": "∥∥", "B": "{}", "": "", "small": "", "psmall": "()", "bsmall": "[]"}
@@ -272,7 +271,7 @@ def _read_sized_fence(reader: Reader, line: Line, token: str) -> None:
 def _read_left_right(reader: Reader, line: Line, token: str) -> None:
     fence = reader.tokens[reader.i]
     is_after_over = line.kind == End.REST and not line.groups
-    if token == r"\right" and is_after_over and not any(kind in _LEFTS for _, kind in line.fences):
+    if token == r"\right" and is_after_over and not any(kind in Fence.AFTER_LEFT for _, kind in line.fences):
         reader.i -= 1  # it closes what the line before has opened
         reader.close(line)
         return
@@ -303,7 +302,7 @@ def _count_left_right(reader: Reader, token: str) -> None:
 def _close_right(reader: Reader, line: Line, label: str | None, span: Span) -> None:
     r"""Close at \right; without a fence there, the opening one is a plain symbol."""
     fences = line.fences
-    while fences and fences[-1][1] in _BARS and any(kind in _LEFTS for _, kind in fences):
+    while fences and fences[-1][1] in _BARS and any(kind in Fence.AFTER_LEFT for _, kind in fences):
         fences.pop()
     if label == "}" and _open_labels(reader, line, fences[-2:]) == ["{", "|"]:
         fences.pop()  # {x | ...} whose bar was made large by \left

@@ -408,7 +408,7 @@ def _read_infix(reader: Reader, line: Line, token: str) -> None:
         reader.problem(f"{token} left out", reader.i - 1)
         return
     first = min(line.groups[-1][0], len(line.nodes)) if line.groups else 0
-    lefts = [at + (kind == Fence.LEFT) for at, kind in line.fences if kind in (Fence.LEFT, Fence.NOTHING)]
+    lefts = [at + (kind == Fence.LEFT) for at, kind in line.fences if kind in Fence.AFTER_LEFT]
     first = max([first, *lefts])  # \left and \right are a group, too
     node = reader.wrap(line, first, "O!divide", "o", span)
     if fence:

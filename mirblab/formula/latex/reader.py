@@ -29,6 +29,7 @@ class Fence:
     """
 
     OPENING, BAR, DOUBTFUL, LEFT, NOTHING = range(5)
+    AFTER_LEFT = (LEFT, NOTHING)
 
 
 MAX_DEPTH = 200  # how far lines and fences may be nested

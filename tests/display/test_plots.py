@@ -437,6 +437,14 @@ def test_the_colours_of_a_heatmap_run_from_0_to_1_or_between_limits():
     assert [text.get_text() for text in plain.texts] == [text.get_text() for text in narrow.texts]
 
 
+def test_a_heatmap_between_minus_1_and_1_is_white_at_0():
+    """Numbers on both sides of 0 have two colours, of which neither is that of 0."""
+    drawn = plots.heatmap(pd.DataFrame({"mini-qa": [-0.8, 0, 0.8]}, index=list("abc")), limits=(-1, 1))
+    below, zero, above = drawn.collections[0].get_facecolors()[:, :3]
+    assert below[0] > below[2] and above[2] > above[0]
+    assert min(zero) > 0.95
+
+
 def test_a_reliability_diagram_has_a_line_for_each_system():
     """A panel per collection, a point per bin with its interval, and the diagonal."""
     rows = [

@@ -187,7 +187,8 @@ def heatmap(
 ) -> Axes:
     """Draw numbers between 0 and 1 as a grid, systems × collections, dark for high, each cell with its number.
 
-    *limits* are the numbers of the lightest and of the darkest colour.
+    *limits* are the numbers of the lightest and of the darkest colour. Where they are as far below 0 as above it,
+    what is above 0 is blue, what is below it red, and 0 white.
 
     >>> ax = heatmap(pd.DataFrame({"mini-qa": [0.4, 0.6]}, index=["bm25", "minilm"]))
     >>> [text.get_text() for text in ax.texts]
@@ -195,7 +196,8 @@ def heatmap(
     """
     label = value_axis_label(measure).replace(", higher", ",\nhigher")
     texts = table.astype(float).map(format_value, digits=digits).to_numpy()
-    _draw_grid(ax, table, texts, vmin=limits[0], vmax=limits[1], cmap="Blues", cbar_kws={"label": label})
+    colours = "RdBu" if limits[0] == -limits[1] else "Blues"
+    _draw_grid(ax, table, texts, vmin=limits[0], vmax=limits[1], cmap=colours, cbar_kws={"label": label})
     for row, column in np.argwhere(table.isna().to_numpy()):
         ax.text(column + 0.5, row + 0.5, "–", ha="center", va="center", fontsize=8.5)
     return ax

@@ -38,7 +38,7 @@ AnyMeasure = Any  # a name, a `Measure`, a measure of ir_measures, or a function
 
 
 class QueryWarning(UserWarning):
-    """No query is judged, or some score 0, which the run lacks or have nothing relevant; values.attrs names all."""
+    """No query is judged; some score 0, which the run lacks or have nothing relevant; or a cutoff exceeds the lists."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ def evaluate(
 
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
     named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning; another one says that no query
-    is judged. `attrs["not_judged"]` counts the queries of the run that the qrels lack; they have no row. The run's
+    is judged, or that the run's lists of a Collection are shorter than a cutoff. `attrs["not_judged"]` counts the
+    queries of the run that the qrels lack; they have no row. The run's
     attrs `origin` and `note` become columns for tables to show; a `remainder` is noted with measures that use all
     documents, and what the QueryWarning says with all. MirblabError for broken tables and unknown measures.
 
@@ -127,6 +128,8 @@ def evaluate(
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
     zero = _note_zero_queries(values, judged, parsed, run)
+    if not isinstance(qrels, pd.DataFrame):
+        _warn_of_short_lists(judged, parsed, run, len(qrels.doc_ids))
     notes = ["; ".join(filter(None, [_measure_note(measure, run), *zero[str(measure)]])) for measure in parsed]
     if any(notes):
         values["note"] = np.repeat(notes, len(judged.returned))
@@ -676,6 +679,20 @@ def _note_zero_queries(
         name: [absent * (measure.name not in _NEVER_ZERO), texts[levels[name]] * (measure.name not in _ANY_RELEVANCE)]
         for name, measure in zip(levels, measures, strict=True)
     }
+
+
+def _warn_of_short_lists(judged: JudgedRanks, measures: list[Measure], run: pd.DataFrame, n_docs: int) -> None:
+    """Warn of measures that look further than a search did: most of the lists that it returned end at one length.
+
+    Lists that end because there is no other document, but for the query itself, are as long as they can be.
+    """
+    found = judged.returned[judged.returned > 0]
+    longest = int(found.max(initial=0))
+    deeper = [str(measure) for measure in measures if (measure.k or 0) > longest]
+    if deeper and longest < n_docs - 1 and (found == longest).mean() > 0.5:
+        whose, ends = run.attrs.get("system"), f"most lists of the run end after {counted(longest, 'document')}"
+        text = f"{ends}, before the cutoff of {', '.join(deeper)}; search deeper"
+        warnings.warn(f"{whose}: {text}" if whose else text, QueryWarning, stacklevel=3)
 
 
 def _zero_text(names: list[str], n_queries: int, one: str, several: str) -> str:

@@ -382,6 +382,21 @@ def test_a_collection_gives_its_name_and_its_limit():
     assert evaluate(run, collection(qrels, relevant_from=2), ["RR"], relevant_from=1).value.item() == 1.0
 
 
+def test_a_search_that_was_less_deep_than_a_cutoff_is_said():
+    """Ten documents of each query say nothing certain about the first twenty; all documents do, however few."""
+    c = lab.load("mini-qa").sample(20, 0)
+    shallow = lab.system("bm25").search(c, depth=10)
+    with pytest.warns(
+        QueryWarning, match="bm25: most lists of the run end after 10 documents, before the cutoff of R@20"
+    ):
+        lab.evaluate(shallow, c, ["nDCG@10", "R@20"])
+    few = c.sample(20, 0, n_documents=25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lab.evaluate(shallow, c, ["nDCG@10", "AP"])
+        lab.evaluate(lab.system("minilm").search(few), few, ["nDCG@10", "R@100"])
+
+
 @pytest.mark.filterwarnings("ignore::mirblab.evaluation.measures.QueryWarning")
 @pytest.mark.parametrize("name", ["mini-qa", "mini-wfb", "mini-mathlib", "mini-mse-dup", "mini-pairs"])
 def test_a_large_run_is_evaluated_some_queries_at_a_time(name, monkeypatch):

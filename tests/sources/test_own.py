@@ -616,6 +616,15 @@ def test_styles_are_found_from_the_folder_of_another_main_file(tmp_path):
     assert texts(read_files(tmp_path, files)) == [r"In $\mathbb{R}$."]
 
 
+def test_a_command_may_name_the_folder_of_a_package(tmp_path):
+    """The package was not read, and its commands were not written out."""
+    files = {
+        "one/main.tex": r"\documentclass{book}\usepackage[x]{\where mine}\begin{lemma} In $\RR$.\end{lemma}",
+        "mine.sty": r"\newcommand{\RR}{\mathbb{R}}",
+    }
+    assert texts(read_files(tmp_path, files)) == [r"In $\mathbb{R}$."]
+
+
 def test_a_file_that_only_a_search_path_finds_is_input(tmp_path):
     """As with TEXINPUTS, where only one file has the name; of two with the name neither is taken."""
     one, two = (rf"\begin{{lemma}} {word} $\RR$.\end{{lemma}}" for word in ("One", "Two"))

@@ -238,8 +238,9 @@ def _stem(path: str) -> str:
 
 
 def _packages(text: str) -> list[tuple[str, ...]]:
-    """Return the names that the file of each package or class of a text may have."""
-    wanted = [each.strip() for named in _PACKAGES.findall(text) for each in named.split(",")]
+    """Return the names that the file of each package or class of a text may have, without a folder by a command."""
+    named = [each for names in _PACKAGES.findall(text) for each in names.split(",")]
+    wanted = [_PATH_COMMAND.sub("", each).strip() for each in named]
     return [tuple(f"{each}{ending}" for ending in DEFINITIONS) for each in wanted]
 
 

@@ -83,6 +83,10 @@ def test_a_saved_command_is_that_before_it_was_renewed(tmp_path, preamble, insid
         (r"\newcommand{\order}{cardinality\xspace}", r"of \order $p$, \order.", "of cardinality $p$, cardinality."),
         (r"\newcommand{\two}{\ensuremath{2}\xspace}", r"$A=\two \to B$ is \two \emph{or} \two not",
          r"$A=2\to B$ is $2$ or $2$ not"),
+        (r"\newcommand{\ie}{i.e.\@\xspace}\newcommand{\in}[2]{#2\@}", r"A, \ie B, \in{one}{two}.", "A, i.e. B, two."),
+        (r"\newcommand{\due}[1]{\immediate\write\file{#1;\thepage}}", r"\due{1} A\typeout{note} ring.", "A ring."),
+        ("", r"\checkmark{} or no, as \shadowbox{said}:\\~ $\checkmark$.", r"✓ or no, as said: $\checkmark$."),
+        ("", r"\shorthandoff{:}A \boldmath ring.", "A ring."),
         (r"\newcommand{\ie}{i.e., }\newcommand{\x}{x }", r"A, \ie B, $\x y$", "A, i.e., B, $xy$"),
         ("", r"la 3\ieme{} fois, \(i\)\ieme\ ligne", r"la 3e fois, \(i\)e ligne"),
         ("", r"A \begin{tasks}[style=x](2)\task* one\task $x$\end{tasks} in \unit[9.8]{m} or \unitfrac{m}{s}",
@@ -104,6 +108,16 @@ def test_a_saved_command_is_that_before_it_was_renewed(tmp_path, preamble, insid
 def test_commands_print_what_tex_prints(tmp_path, preamble, inside, text):
     r"""Branches of \relax, blanks after words, ordinals of babel, entries of memoir and systems of equations."""
     assert theorem(tmp_path, inside, preamble) == text
+
+
+def test_the_slides_on_which_something_is_shown_are_no_text(tmp_path):
+    """Overlays of beamer: they stood in texts, and a title after one was lost."""
+    source = r"""\begin{theorem}<2->[Zorn] Here\begin{itemize}[<+->]\item<2-| alert@3> \uncover<.->{$a$}
+    \item<+-> \only<2,4>{b}\onslide<3->c and \alt<5>{one}{two}\end{itemize}\end{theorem}
+    \begin{proof}<3-> For $x<2$ and $<3>$ it is \alert<4>{so}.\end{proof}"""
+    (statement,) = read(tmp_path, {"a.tex": source}).statements
+    assert (statement.title, statement.text) == ("Zorn", "Here\n* $a$\n* b c and two")
+    assert statement.proofs[0].text == "For $x<2$ and $<3>$ it is so."
 
 
 def test_an_environment_may_be_two_commands(tmp_path):

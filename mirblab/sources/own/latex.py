@@ -126,6 +126,11 @@ _END_SIGN = (
 _HEADED = re.compile(r"\s*\{([A-Z](?:[^{}\\]|\\[^A-Za-z])*)\}(?=\s*\S)")
 _ANY_KIND = re.compile(r"\b(?:" + "|".join(nodes.STATEMENTS) + r")\b", re.IGNORECASE)
 _BOXED_ARGUMENTS = re.compile(r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}\s*\{([^{}]*)\}")
+# On which slides beamer shows what follows: \item<2->, \begin{proof}<3->, \uncover<+->{...}.
+_OVERLAY = re.compile(
+    r"(\\(?:item|uncover|visible|only|onslide|alert|alt|pause|color|text[a-z]{2}|emph|begin\s*\{[A-Za-z]+\*?\}))"
+    r"<(?:[a-z]+[:@])?[\d+.][\d+.,:@| a-z()-]*>"
+)
 _NUMBERED = Macro((), r"\arabic")  # a counter, as LaTeX prints it where an author does not say how
 _NOTES = {"reference"}  # on the literature, beside a statement of the Stacks project
 _PICTURE = "\ue004"  # in place of a picture's code: [diagram] within a formula, nothing elsewhere
@@ -139,7 +144,9 @@ _PACKAGES_COMMANDS, _ = read_macros(
     \newcommand{\footnotetext}[1]{\footnote{#1}}\newcommand{\mathclap}[1]{#1}\newcommand{\mathrlap}[1]{#1}
     \newcommand{\mathllap}[1]{#1}\newcommand{\vcentcolon}{:}\newcommand{\coloneq}{:=}\newcommand{\eqcolon}{=:}
     \newcommand{\widebar}[1]{\overline{#1}}\newcommand{\num}[1]{#1}\newcommand{\nth}[1]{#1th}
-    \newcommand{\MoveEqLeft}{}\newcommand{\pause}{}
+    \newcommand{\MoveEqLeft}{}\newcommand{\pause}{}\newcommand{\immediate}{}\newcommand{\write}[2]{}
+    \newcommand{\typeout}[1]{}\newcommand{\uncover}[1]{#1}\newcommand{\visible}[1]{#1}\newcommand{\only}[1]{#1}
+    \newcommand{\alert}[1]{#1}\newcommand{\alt}[2]{#2}\NewDocumentCommand{\onslide}{g}{#1}
     \newcommand{\glossary}{\@ifnextchar({\glossary@key}{\glossary@entry}}
     \def\glossary@key(#1)#2#3{}\newcommand{\glossary@entry}[1]{}
     \newcommand{\ier}{er}\newcommand{\iers}{ers}\newcommand{\iere}{re}\newcommand{\ieres}{res}
@@ -553,7 +560,7 @@ def _written_out(
     body: str, macros: Mapping[str, Macro], kinds: Collection[str], hidden: Collection[str], odd: Counter[str]
 ) -> str:
     """Return a text with its commands written out, all proofs as environments, and without pictures and code."""
-    written = expand_macros(body, macros, odd)
+    written = expand_macros(_OVERLAY.sub(r"\1 ", body), macros, odd)
     n_figures = len(re.findall(r"\\begin\s*\{(?:" + "|".join(map(re.escape, FIGURES)) + r")\}", written))
     odd["figures, tables beside the text and code of pictures"] += n_figures
     written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(kinds)), " ")

@@ -15,21 +15,21 @@ _COMMANDS = {
     for kinds, names in {
         "": """noindent indent medskip bigskip smallskip newpage clearpage cleardoublepage newline par hfill vfill hfil
             vfil centering qedhere phantomsection protect it bf rm sl em sc tt sf itshape slshape scshape upshape
-            bfseries mdseries rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize footnotesize small
-            large Large LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak nolinebreak medbreak
-            bigbreak smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad thinspace enspace
-            pause leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null displaystyle
-            textstyle raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents appendix
-            columnbreak footnotemark bgroup egroup begingroup endgroup""",
+            bfseries mdseries boldmath unboldmath rmfamily sffamily ttfamily normalfont selectfont tiny scriptsize
+            footnotesize small large Large LARGE huge Huge normalsize break pagebreak linebreak nobreak nopagebreak
+            nolinebreak medbreak bigbreak smallbreak goodbreak filbreak allowbreak allowdisplaybreaks xspace quad qquad
+            thinspace enspace pause leavevmode samepage qed hline toprule midrule bottomrule ignorespaces strut null
+            displaystyle textstyle raggedright raggedleft flushleft sloppy fussy relax unskip maketitle tableofcontents
+            appendix columnbreak footnotemark bgroup egroup begingroup endgroup""",
         "p": """emph text textbf textit textrm texttt textsc textsf textsl textup textmd textnormal underline mbox hbox
-            fbox framebox makebox centerline url footnote href hl uline textsuperscript enquote""",
+            fbox framebox shadowbox makebox centerline url footnote href hl uline textsuperscript enquote""",
         "m": """label index sindex glossary glsadd todo marginpar marginnote pagestyle thispagestyle markright
-            footcitetext bibliography bibliographystyle input include includegraphics refstepcounter stepcounter
-            usecounter color phantom vphantom hphantom cline cmidrule enlargethispage needspace pushQED setlist
-            lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup pagenumbering setstretch
-            fontfamily fontseries fontshape fontencoding
-            linespread pagecolor rowcolor cellcolor epsfig psfig nocite vspace hspace begin{multicols}
-            begin{minipage} begin{adjustwidth} begin{varwidth} begin{spacing}""",
+            footcitetext shorthandon shorthandoff bibliography bibliographystyle input include includegraphics
+            refstepcounter stepcounter usecounter color phantom vphantom hphantom cline cmidrule enlargethispage
+            needspace pushQED setlist lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup
+            pagenumbering setstretch fontfamily fontseries fontshape fontencoding linespread pagecolor rowcolor
+            cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{minipage} begin{adjustwidth}
+            begin{varwidth} begin{spacing}""",
         "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
         "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
             subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",
@@ -124,11 +124,12 @@ _ACCENT = re.compile(
 _LETTERS = {"ss": "ß", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "i": "i"}
 _LETTERS |= {"og": "«", "fg": "»", "textendash": "--", "textemdash": "---", "lq": "`", "rq": "'", "textquoteright": "'"}
 _LETTERS |= {"aa": "å", "AA": "Å", "S": "§", "j": "j", "ldots": "...", "dots": "...", "LaTeX": "LaTeX", "TeX": "TeX"}
+_LETTERS |= {"checkmark": "✓"}
 _LETTER = re.compile(r"\\(" + "|".join(_LETTERS) + r")(?![A-Za-z])(?:[ \t]*\n|[ \t]+)?(?:\{\})?")
 _ROMAN = re.compile(r"\\romannumeral\s*(\d{1,4})(?!\d)\s?")
 _QUOTES = re.compile(r"``|''|\"[`']")  # the last two are those of babel in German
 _NUMBERS_PARTS = re.compile(r"\\(?:begin|end)\s*\{subequations\}[ \t]*\n?")  # of one display, no paragraph
-_BLANK = re.compile(r"\\[\s,;:!]|(?<!\\)~|\\\\\*?(?:\[[^][]*\])?")
+_BLANK = re.compile(r"\\[\s,;:!]|\\\\\*?(?:\[[^][]*\])?~*|(?<!\\)~")
 _HAIRLINE = re.compile(r"\\rule\s*(?:\[[^][]*\])?\s*\{\s*0?\.\d+\s*pt\s*\}\s*\{\s*(?:[5-9]|\d\d)\s*pt\s*\}")
 _TABLE = re.compile(
     r"\\begin\{(?P<name>tabular(?P<width>[*xy])?|long(?:table|tabu)|tabu)\}(?:(?(width)\s*\{[^{}]*\}))(?:\[[^][]*\])?"

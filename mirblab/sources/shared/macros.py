@@ -16,7 +16,8 @@ _DEFINES = re.compile(
     r"(?P<suffix>\\WithSuffix\s*)?\\(?P<how>newcommand|renewcommand|providecommand|DeclareRobustCommand"
     r"|DeclareMathOperator|DeclarePairedDelimiterX?|(?:New|Renew|Provide|Declare)DocumentCommand|[gex]?def|let)(?![A-Za-z])\*?\s*"
     r"(?:\{\s*(?P<braced>\\[A-Za-z@]+|\\.)\s*\}|(?P<bare>\\[A-Za-z@]+|\\.))"
-    r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment)\*?\s*\{(?P<environment>[^{}]+)\}"
+    r"|\\(?:(?:re)?newenvironment|(?:New|Renew|Provide|Declare)DocumentEnvironment|(?P<collects>(?:New|Renew)Environ))"
+    r"\*?\s*\{(?P<environment>[^{}]+)\}"
 )
 _BY_SPECIFICATION = re.compile(r"\\(?:New|Renew|Provide|Declare)Document")
 _SUFFIX = re.compile(r"\s*[^\s\\\[{]")
@@ -76,7 +77,7 @@ _GOES_ON_IN_TEXT = re.compile(r"[ \t\n]+(?:\$|\\\(|\\(?:emph|text[a-z]+|[A-Za-z]
 _WORDS_AND_BLANK = re.compile(r"[A-Za-z][A-Za-z.,;:'~ -]*[A-Za-z.,;:]\s+")
 _IN_FORMULA = re.compile(r"\\ifmmode(?![A-Za-z@])\s*(.*?)\\else(?![A-Za-z@]).*?\\fi(?![A-Za-z@])", re.DOTALL)
 _NOTHING = re.compile(
-    r"\\nonscript(?![A-Za-z])\s*(?:\\[:;,!>])?"
+    r"\\nonscript(?![A-Za-z])\s*(?:\\[:;,!>])?|\\@(?![A-Za-z@])"
     rf"|\\(?:protect|relax|noexpand|unskip|ignorespaces|newmcodes@|m@th|nolimits@|kern\s*\\z@)(?![A-Za-z@])[ \t]*"
     rf"|\\discretionary\s*{GROUP}\s*{GROUP}\s*{GROUP}"
 )
@@ -217,7 +218,8 @@ def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, i
             arguments = ("m",) * n_arguments
             arguments = (f"O{option}", *arguments[1:]) if at > counted.end() else ("*", *arguments)
     bodies: list[str] = []
-    n_bodies = {"DeclarePairedDelimiter": 2, "DeclarePairedDelimiterX": 3}.get(how, 2 if match["environment"] else 1)
+    is_in_halves = match["environment"] and not match["collects"]
+    n_bodies = {"DeclarePairedDelimiter": 2, "DeclarePairedDelimiterX": 3}.get(how, 2 if is_in_halves else 1)
     while len(bodies) < n_bodies:
         at = find_end(_BLANKS, source, at)
         single = _SINGLE_TOKEN.match(source, at) if how.endswith(("newcommand", "Delimiter", "DelimiterX")) else None
@@ -225,6 +227,9 @@ def _definition(source: str, match: re.Match[str], at: int, ends: Mapping[int, i
             return None, at
         body, at = (single[0], single.end()) if single else (source[at + 1 : ends[at]], ends[at] + 1)
         bodies.append(_plain_body(body))
+    if match["collects"]:  # \NewEnviron{boxed}{\fbox{\BODY}}
+        begin, _, end = bodies[0].partition(r"\BODY")
+        bodies = [begin, end]
     if how.startswith("DeclarePaired"):
         inside = re.sub(r"\\delimsize(?![A-Za-z])\s*", "", bodies[2]) if n_bodies == 3 else "#1"
         return [Macro(arguments, f"{bodies[0]} {inside} {bodies[1]}")], at

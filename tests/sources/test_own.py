@@ -542,6 +542,7 @@ def test_a_boxed_theorem_without_arguments_is_passed_over(tmp_path):
         ("Proof", "satz"),
         ("Proof sketch", "satz"),
         (r"L\"osung", "bemerkung"),
+        ("Correction", "bemerkung"),
         ("Answer", "bemerkung"),
     ],
 )
@@ -555,6 +556,18 @@ def test_a_proof_that_newtheorem_defines_is_no_statement(tmp_path, printed: str,
     )
     assert [each.kind for each in content.statements] == ["satz", "bemerkung"]
     assert [each.kind for each in content.statements if each.proofs] == [owner]
+
+
+def test_a_hint_stands_between_an_exercise_and_its_solution(tmp_path):
+    """A solution below a hint was that of the hint, and a proof, too."""
+    content = read(
+        tmp_path,
+        r"\newtheorem{ind}{Indications}\begin{lemma}\label{one} One.\end{lemma}"
+        r"\begin{exercise}\label{two} Two.\end{exercise}\begin{ind} Add.\end{ind}"
+        r"\begin{solution} By adding. \end{solution}\begin{proof} By hand. \end{proof}",
+    )
+    proofs = {each.label: [proof.text for proof in each.proofs] for each in content.statements if each.proofs}
+    assert proofs == {"one": ["By hand."], "two": ["By adding."]}
 
 
 def test_headings_may_have_keys(tmp_path):

@@ -146,3 +146,24 @@ def test_a_kind_may_be_named_where_it_is_referred_to(tmp_path, options, kind):
     content = read(tmp_path, {"a.tex": made})
     assert [each.kind for each in content.statements] == (["lemma", kind] if kind else ["lemma"])
     assert len(content.statements[0].proofs) == (0 if kind else 1)
+
+
+def test_an_environment_may_collect_its_text(tmp_path):
+    r"""\NewEnviron has \BODY for it, which is printed there, or kept for the end of a chapter."""
+    source = r"""\NewEnviron{boxed}[1]{\fbox{#1 \BODY}}\NewEnviron{lateanswer}{\xdef\kept{\unexpanded{\BODY}}}
+    \begin{boxed}{red}\begin{lemma} Yes.\end{lemma}\end{boxed}
+    \begin{exercise} Add.\begin{lateanswer} It is two.\end{lateanswer}\end{exercise}"""
+    lemma, exercise = read(tmp_path, {"a.tex": source}).statements
+    assert (lemma.text, exercise.text) == ("Yes.", "Add.")
+    assert [proof.text for proof in exercise.proofs] == ["It is two."]
+
+
+def test_a_solution_apart_may_name_its_exercise_by_an_argument(tmp_path):
+    """The environment prints a reference that its argument is part of; the solution was that of the last exercise."""
+    source = r"""\newenvironment{solutionof}[1]{\textbf{Solution of \ref{ex:#1}}\label{sol:#1}}{}
+    \begin{exercise}\label{ex:one} Add.\end{exercise}\begin{exercise}\label{ex:two} Subtract.\end{exercise}
+    \begin{solutionof}{one} Two.\end{solutionof}\begin{solutionof}{two} None.\end{solutionof}"""
+    proofs = {
+        each.label: [proof.text for proof in each.proofs] for each in read(tmp_path, {"a.tex": source}).statements
+    }
+    assert proofs == {"ex:one": ["Two."], "ex:two": ["None."]}

@@ -73,6 +73,7 @@ _BOX = re.compile(
     r"leftbar|small|footnotesize|multicols|spacing|singlespace)\*?\}"
 )
 _HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
+_LABEL_ARGUMENT = re.compile(r"\\[A-Za-z]*[rR]ef\*?\s*\{[^{}]*#\d[^{}]*\}")
 _STEPS = re.compile(r"\\begin\s*\{(?:enumerate|itemize|description)\}")  # of a proof, not one of its own
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
 # What \newtheorem prints above a proof, and above what proves an exercise.
@@ -82,8 +83,9 @@ _PROOF_PRINTED = re.compile(
     r"|demostraci[óo]n|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
 )
 _SOLUTION_PRINTED = re.compile(
-    r"solution|answer|l[öo]sung|corrig[ée]|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
+    r"solution|answer|l(?:ö|oe?)sung|corrig[ée]|correction|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
 )
+_SOLUTION_NAME = re.compile(rf"[a-z]*(?:{_SOLUTION_PRINTED.pattern})(?:of|\*)?", re.IGNORECASE)
 _PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
 _KEPT = latex.KEPT.union(
     r"""\pageref \nameref \proof \endproof \qed \QED \bbox \eop \section \subsection \chapter \input \include
@@ -172,6 +174,8 @@ _PACKAGES_COMMANDS |= {
     for name, alphabet in {"cal": "mathcal", "scr": "mathscr", "frak": "mathfrak", "bb": "mathbb"}.items()
     for letter in string.ascii_letters
 }
+# They stand between an exercise and its solution.
+HINTS = frozenset("hint hints indication indications tipp suggerimento sugerencia".split())
 # Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
@@ -185,7 +189,7 @@ NOT_PROVED = frozenset(
     observación observaciones ejemplo ejemplos ejercicio ejercicios definición definiciones notación conjetura pregunta
     observação exemplo exemplos exercício exercícios definição definições notação
     opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача""".split()
-)
+).union(HINTS)
 
 
 @dataclass
@@ -280,8 +284,9 @@ class LatexContent:
         for block in self._blocks(name, source):
             if block.kind not in PROOFS:
                 if statement := self._statement(block, source, name):
-                    statements[id(block)], latest = statement, (statement, block)
-                    last = last if is_rarely_proved(statement) else latest
+                    statements[id(block)] = statement
+                    latest = latest if statement.kind in HINTS else (statement, block)
+                    last = last if is_rarely_proved(statement) else (statement, block)
                     ends += [] if is_rarely_proved(statement) else [(block.after, statement)]
             elif proof := self._proof(block, source, name):
                 option, last = drop_line_marks(block.option), _not_inside(last, block, statements)
@@ -574,6 +579,14 @@ def _proof_like(words: str) -> str:
     return "proof" if _PROOF_PRINTED.fullmatch(words) else "solution" if _SOLUTION_PRINTED.fullmatch(words) else ""
 
 
+def _named_like(name: str, body: str) -> str:
+    """Return what an environment with a *name* and a *body* is read as, `proof` or `solution`, or ""."""
+    is_proof = _PROOF_NAME.fullmatch(name) and not _STEPS.search(body)
+    if not is_proof and _SOLUTION_NAME.fullmatch(name):
+        return "solution"
+    return "proof" if is_proof or _PROOF_TEXT.search(body) else ""
+
+
 def _aliases(names: Mapping[str, str]) -> dict[str, Macro]:
     """Return commands that make each environment of *names* the one that it is like."""
     pairs = [(name, like) for name, like in names.items() if name != like]
@@ -605,7 +618,8 @@ def _boxed(text: str) -> Iterator[tuple[str, str]]:
 def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: Iterable[str]) -> dict[str, Macro]:
     r"""Return *macros*, each environment in them as the structure it is made of, without boxes, skips and words.
 
-    One that is no statement and names a proof becomes `proof`; arguments of a statement or proof become its heading.
+    One that is no statement and names a proof or a solution becomes that; arguments of it or a statement become its
+    heading.
     """
     written = {command: macro for command, macro in macros.items() if not command.endswith("}")}
     lists = {name.strip(): like.strip() for text in plain for name, like in _LIST.findall(text)}
@@ -635,10 +649,10 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             opened, closed = rf"\begin{{{name.rstrip('*')}*}}{heading}", rf"\end{{{name.rstrip('*')}*}}"
         elif name in PROOFS:
             continue
-        elif not holds and (
-            (_PROOF_NAME.fullmatch(name) and not _STEPS.search(begin.body)) or _PROOF_TEXT.search(begin.body)
-        ):
-            opened, closed = rf"\begin{{proof}}{heading}", r"\end{proof}"
+        elif not holds and (like := _named_like(name, begin.body)):
+            named = [heading.strip("[]"), *_LABEL_ARGUMENT.findall(begin.body)]  # Solution of \ref{ex:#1}
+            heading = f"[{' '.join(named)}]" if any(named) else ""
+            opened, closed = rf"\begin{{{like}}}{heading}", rf"\end{{{like}}}"
         written[command] = Macro(begin.arguments, opened)
         written[rf"\end{{{name}}}"] = Macro((), closed)
     endless = find_circular_macros(written)

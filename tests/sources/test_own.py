@@ -570,6 +570,29 @@ def test_a_hint_stands_between_an_exercise_and_its_solution(tmp_path):
     assert proofs == {"one": ["By hand."], "two": ["By adding."]}
 
 
+@pytest.mark.parametrize(
+    ("statement", "proof"),
+    [("Satz", "Beweis"), ("theoreme", "preuve"), ("lemme*", "demonstration"), ("teorema", "demostracion")],
+)
+@pytest.mark.parametrize("preamble", ["", r"\newenvironment{%s}[1][]{\textbf{#1}}{}"])
+def test_environments_of_other_languages_need_no_definition(tmp_path, statement, proof, preamble):
+    r"""By \newenvironment, or in a class that is not in the folder, they were no statements and no proofs."""
+    preamble = preamble and preamble % statement
+    texts = (
+        rf"\begin{{{statement}}}[Gauss] Es gilt $a$.\end{{{statement}}}\begin{{{proof}}} Klar ist $b$.\end{{{proof}}}"
+    )
+    (only,) = read(tmp_path, preamble + texts).statements
+    assert (only.title, only.text, [each.text for each in only.proofs]) == ("Gauss", "Es gilt $a$.", ["Klar ist $b$."])
+
+
+def test_exercises_of_other_languages_are_not_proved(tmp_path):
+    """Without accents, too: the proof below is that of the statement before."""
+    source = r"""\begin{lema}\label{one} Uno.\end{lema}\begin{observacion} Dos.\end{observacion}
+    \begin{proof} Si. \end{proof}\begin{Aufgabe}\label{two} Drei.\end{Aufgabe}\begin{Loesung} Vier. \end{Loesung}"""
+    proved = {each.label: len(each.proofs) for each in read(tmp_path, source).statements}
+    assert proved == {"one": 1, "": 0, "two": 1}
+
+
 def test_headings_may_have_keys(tmp_path):
     """Of thmtools and tcolorbox; the keys stood in the title, and the label was lost. `restatable` was no statement."""
     content = read(

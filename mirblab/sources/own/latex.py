@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ _BOX = re.compile(
 )
 _HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
 _LABEL_ARGUMENT = re.compile(r"\\[A-Za-z]*[rR]ef\*?\s*\{[^{}]*#\d[^{}]*\}")
+_BEGINNING = re.compile(r"\\begin\s*\{([^{}\\]+)\}")
 _STEPS = re.compile(r"\\begin\s*\{(?:enumerate|itemize|description)\}")  # of a proof, not one of its own
 _PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
 # What \newtheorem prints above a proof, and above what proves an exercise.
@@ -176,6 +178,16 @@ _PACKAGES_COMMANDS |= {
 }
 # They stand between an exercise and its solution.
 HINTS = frozenset("hint hints indication indications tipp suggerimento sugerencia".split())
+# Statements in other languages, without accents: read where the package that defines them is not in the folder, too.
+FOREIGN_STATEMENTS = frozenset(
+    """theoreme lemme corollaire propriete exemple remarque exercice probleme
+    satz hilfssatz korollar folgerung beispiel bemerkung aufgabe ubung uebung
+    teorema lema corolario proposicion definicion ejemplo ejercicio observacion
+    proposizione corollario definizione esempio esercizio osservazione
+    proposicao definicao exemplo exercicio observacao
+    proposicio corollari definicio exercici observacio
+    stelling gevolg voorbeeld opmerking opgave""".split()
+)
 # Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
 NOT_PROVED = frozenset(
     """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
@@ -188,7 +200,8 @@ NOT_PROVED = frozenset(
     osservazione osservazioni esempio esempi esercizio esercizi definizione definizioni notazione congettura domanda
     observación observaciones ejemplo ejemplos ejercicio ejercicios definición definiciones notación conjetura pregunta
     observação exemplo exemplos exercício exercícios definição definições notação
-    opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача""".split()
+    opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача
+    uebung uebungen exercici definicio observacio""".split()
 ).union(HINTS)
 
 
@@ -514,9 +527,17 @@ def _name_hint(match: re.Match[str]) -> str:
     return "\n\nHint: " if match[1] else "\n\n"
 
 
+def _without_accents(word: str) -> str:
+    """Return a word in small letters without accents, as authors write it in the name of an environment."""
+    return "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
+
+
+_RARELY_PROVED = frozenset(map(_without_accents, NOT_PROVED))
+
+
 def is_rarely_proved(statement: Statement) -> bool:
     """Return whether a statement is of a kind that has seldom a proof, such as a remark, an example or an exercise."""
-    return bool(NOT_PROVED & set(statement.kind.rstrip("*").split()))
+    return bool(_RARELY_PROVED & set(_without_accents(statement.kind).rstrip("*").split()))
 
 
 def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
@@ -536,7 +557,12 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     printed = _printed(plain)
     proofs = {name: like for name, words in printed.items() if (like := _proof_like(words))}
     proofs |= {f"{name}*": like for name, like in proofs.items()}
-    kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind} - {*PROOFS, *proofs}
+    used = {name for text in texts.values() for name in _BEGINNING.findall(text)}
+    proofs |= _undefined_proofs(used - {*printed, *PROOFS}, macros)
+    kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind}
+    foreign = {name.rstrip("*") for name in used if _without_accents(name.rstrip("*")) in FOREIGN_STATEMENTS}
+    kinds |= {*foreign, *(f"{name}*" for name in foreign)}
+    kinds -= {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
     content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents))
     hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
@@ -577,6 +603,13 @@ def _proof_like(words: str) -> str:
     """Return the environment that one with the printed *words* is read as, `proof` or `solution`, or ""."""
     words = words.strip(" .:")
     return "proof" if _PROOF_PRINTED.fullmatch(words) else "solution" if _SOLUTION_PRINTED.fullmatch(words) else ""
+
+
+def _undefined_proofs(names: Iterable[str], macros: Mapping[str, Mapping[str, Macro]]) -> dict[str, str]:
+    """Return what those of *names* are read as that mean proof or solution in a language, and that no file defines."""
+    defined = {command for commands in {id(each): each for each in macros.values()}.values() for command in commands}
+    likes = {name: _proof_like(name.rstrip("*").casefold()) for name in names if rf"\begin{{{name}}}" not in defined}
+    return {name: like for name, like in likes.items() if like}
 
 
 def _named_like(name: str, body: str) -> str:

@@ -593,6 +593,16 @@ def test_exercises_of_other_languages_are_not_proved(tmp_path):
     assert proved == {"one": 1, "": 0, "two": 1}
 
 
+@pytest.mark.parametrize(("opens", "closes"), [("$", "$"), (r"\(", r"\)")])
+def test_a_heading_may_have_brackets_by_a_command(tmp_path, opens, closes):
+    """The heading ended at a root's brackets, once they were written out, and its rest stood in the text."""
+    preamble = r"\newcommand{\cbrt}[1]{\sqrt[3]{#1}}\newcommand{\ring}{R[G]}"
+    source = rf"{preamble}\begin{{lemma}}[On {opens}\cbrt2{closes} and {opens}\ring{closes}] It is.\end{{lemma}}"
+    (statement,) = read(tmp_path, source).statements
+    title = rf"On {opens}\sqrt[3]{{2}}{closes} and {opens}R[G]{closes}"
+    assert (statement.title, statement.text) == (title, "It is.")
+
+
 def test_headings_may_have_keys(tmp_path):
     """Of thmtools and tcolorbox; the keys stood in the title, and the label was lost. `restatable` was no statement."""
     content = read(

@@ -52,7 +52,8 @@ _OPTIONS = re.compile(r"\s*+(?:\[[^][]*+\]\s*+)*+")
 _OPENS_OPTION = re.compile(r"[ \t]*+(?:\n[ \t]*+)?\[")
 _LINE_END = re.compile(r"(?:[ \t]*+\n(?![ \t]*+\n))?")
 ESCAPED_OR_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_ESCAPED_OR_BRACKET = re.compile(r"\\.|[][{}]", re.DOTALL)
+# A formula in a heading has brackets where an author's command is written out: to LaTeX they would end the heading.
+_ESCAPED_OR_BRACKET = re.compile(r"\\\(.{1,300}?\\\)|\\.|\$(?:\\.|[^$\\]){1,300}\$|[][{}]", re.DOTALL)
 _DISPLAYS = (
     r"(?:(?:equation|align|alignat|x+alignat|eqnarray|gather|multline|displaymath|math|flalign|IEEEeqnarray|dmath|(?:sub)?numcases|empheq)\*?"
     r"|tikzcd|tikzpicture|CD|diagram)"

@@ -16,6 +16,7 @@ from mirblab.core.text_files import LineProblems
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.own import latex, reading
+from mirblab.sources.own.environment_names import is_rarely_proved
 from mirblab.sources.own.latex import LatexContent, Statement
 from mirblab.sources.own.tex_files import DEFINITIONS, document_files
 from mirblab.sources.shared import builder, release, tables
@@ -198,7 +199,7 @@ def _premises(content: LatexContent) -> CollectionRows:
             left_out["references to the statement itself"] += is_itself
             left_out["references to a later statement"] += is_later and not is_itself
             used |= {} if is_itself or is_later else {first[other].id: None}
-        is_query = bool(used) and not latex.is_rarely_proved(statement)
+        is_query = bool(used) and not is_rarely_proved(statement.kind)
         left_out["statements that refer to no older one (documents, no queries)"] += not used
         left_out["examples, exercises, definitions and the like (documents, no queries)"] += bool(used) > is_query
         queries += [_query(statement)] if is_query else []
@@ -218,7 +219,7 @@ def _equal_statements(content: LatexContent) -> list[list[Statement]]:
             for label in statement.references
         ]
         groups.setdefault((statement.text, *named), []).append(statement)
-    return [sorted(group, key=latex.is_rarely_proved) for group in groups.values()]
+    return [sorted(group, key=lambda one: is_rarely_proved(one.kind)) for group in groups.values()]
 
 
 def _references(statement: Statement) -> Iterator[tuple[str, str, int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,14 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.blueprints import nodes
+from mirblab.sources.own.environment_names import (
+    FOREIGN_STATEMENTS,
+    HINTS,
+    classify_environment,
+    classify_words,
+    is_rarely_proved,
+    strip_accents,
+)
 from mirblab.sources.own.switches import choose_branches
 from mirblab.sources.own.tex_files import (
     DEFINITIONS,
@@ -76,19 +83,6 @@ _BOX = re.compile(
 _HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
 _LABEL_ARGUMENT = re.compile(r"\\[A-Za-z]*[rR]ef\*?\s*\{[^{}]*#\d[^{}]*\}")
 _BEGINNING = re.compile(r"\\begin\s*\{([^{}\\]+)\}")
-_STEPS = re.compile(r"\\begin\s*\{(?:enumerate|itemize|description)\}")  # of a proof, not one of its own
-_PROOF_NAME = re.compile(r"[a-z]*proof(?:of|\*)?|pf|prf|bew(?:eis)?|d[eé]m(?:onstration)?", re.IGNORECASE)
-# What \newtheorem prints above a proof, and above what proves an exercise.
-_PROOF_PRINTED = re.compile(
-    r"(?:(?:sketch|idea|outline) of (?:the )?)?proof(?: sketch| idea| outline| of\b.*)?"
-    r"|beweis(?:skizze|idee)?|preuve|d[ée]monstration|dimostrazione"
-    r"|demostraci[óo]n|demonstra[çc][ãa]o|bewijs|dow[óo]d|доказательство"
-)
-_SOLUTION_PRINTED = re.compile(
-    r"solution|answer|l(?:ö|oe?)sung|corrig[ée]|correction|antwort|r[ée]ponse|soluzione|soluci[óo]n|solu[çc][ãa]o|решение"
-)
-_SOLUTION_NAME = re.compile(rf"[a-z]*(?:{_SOLUTION_PRINTED.pattern})(?:of|\*)?", re.IGNORECASE)
-_PROOF_TEXT = re.compile(r"\b(?:[Pp]roof|PROOF|Beweis)\b|\\proofname")
 _KEPT = latex.KEPT.union(
     r"""\pageref \nameref \proof \endproof \qed \QED \bbox \eop \section \subsection \chapter \input \include
     \documentclass \usepackage \newtheorem \( \) \[ \] \\ \$ \% \& \# \_ \{ \}""".split()
@@ -176,33 +170,6 @@ _PACKAGES_COMMANDS |= {
     for name, alphabet in {"cal": "mathcal", "scr": "mathscr", "frak": "mathfrak", "bb": "mathbb"}.items()
     for letter in string.ascii_letters
 }
-# They stand between an exercise and its solution.
-HINTS = frozenset("hint hints indication indications tipp suggerimento sugerencia".split())
-# Statements in other languages, without accents: read where the package that defines them is not in the folder, too.
-FOREIGN_STATEMENTS = frozenset(
-    """theoreme lemme corollaire propriete exemple remarque exercice probleme
-    satz hilfssatz korollar folgerung beispiel bemerkung aufgabe ubung uebung
-    teorema lema corolario proposicion definicion ejemplo ejercicio observacion
-    proposizione corollario definizione esempio esercizio osservazione
-    proposicao definicao exemplo exercicio observacao
-    proposicio corollari definicio exercici observacio
-    stelling gevolg voorbeeld opmerking opgave""".split()
-)
-# Rarely proved: a proof after one of these belongs to the statement before it, and none of them asks for premises.
-NOT_PROVED = frozenset(
-    """remark remarks rem rmk note notes notation convention definition defn dfn definitions example examples eg egs ex
-    exer exercise exercises question ques problem problems conjecture hypothesis assumption setup axiom axioms algorithm
-    solution joke listing warning goal construction aside discussion extract motivation recall reminder strategy tip
-    vocabulary
-    bemerkung bemerkungen beispiel beispiele aufgabe aufgaben übung übungen übungsaufgabe definitionen erinnerung frage
-    fragen vermutung annahme bezeichnung bezeichnungen konvention hinweis warnung konstruktion
-    remarque remarques exemple exemples exercice exercices définition définitions conjecture hypothèse avertissement
-    osservazione osservazioni esempio esempi esercizio esercizi definizione definizioni notazione congettura domanda
-    observación observaciones ejemplo ejemplos ejercicio ejercicios definición definiciones notación conjetura pregunta
-    observação exemplo exemplos exercício exercícios definição definições notação
-    opmerking voorbeeld voorbeelden opgave definitie замечание пример примеры упражнение определение задача
-    uebung uebungen exercici definicio observacio""".split()
-).union(HINTS)
 
 
 @dataclass
@@ -299,8 +266,8 @@ class LatexContent:
                 if statement := self._statement(block, source, name):
                     statements[id(block)] = statement
                     latest = latest if statement.kind in HINTS else (statement, block)
-                    last = last if is_rarely_proved(statement) else (statement, block)
-                    ends += [] if is_rarely_proved(statement) else [(block.after, statement)]
+                    last = last if is_rarely_proved(statement.kind) else (statement, block)
+                    ends += [] if is_rarely_proved(statement.kind) else [(block.after, statement)]
             elif proof := self._proof(block, source, name):
                 option, last = drop_line_marks(block.option), _not_inside(last, block, statements)
                 before = last[0] if last and last[1].section == block.section else None
@@ -429,7 +396,7 @@ class LatexContent:
         titled = [
             (fold_text(each.title), each)
             for each in self.statements
-            if len(each.title) > 5 and not _KIND_ALONE.fullmatch(each.title) and not is_rarely_proved(each)
+            if len(each.title) > 5 and not _KIND_ALONE.fullmatch(each.title) and not is_rarely_proved(each.kind)
         ]
         for proof, option, before, gap in self.proofs:
             owners = self._owners(proof, option, before, gap, titled)
@@ -503,7 +470,7 @@ def _not_inside(
     around = last[1].parent if last else None
     while around is not None and around.after <= proof.start:
         statement = statements.get(id(around))
-        last = (statement, around) if statement and not is_rarely_proved(statement) else last
+        last = (statement, around) if statement and not is_rarely_proved(statement.kind) else last
         around = around.parent
     return last
 
@@ -527,19 +494,6 @@ def _name_hint(match: re.Match[str]) -> str:
     return "\n\nHint: " if match[1] else "\n\n"
 
 
-def _without_accents(word: str) -> str:
-    """Return a word in small letters without accents, as authors write it in the name of an environment."""
-    return "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
-
-
-_RARELY_PROVED = frozenset(map(_without_accents, NOT_PROVED))
-
-
-def is_rarely_proved(statement: Statement) -> bool:
-    """Return whether a statement is of a kind that has seldom a proof, such as a remark, an example or an exercise."""
-    return bool(_RARELY_PROVED & set(_without_accents(statement.kind).rstrip("*").split()))
-
-
 def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     """Return the statements in LaTeX *files* (by name), with the authors' commands replaced by their definitions.
 
@@ -555,12 +509,12 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     macros = _macros(texts, documents, odd)
     plain = [expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()]
     printed = _printed(plain)
-    proofs = {name: like for name, words in printed.items() if (like := _proof_like(words))}
+    proofs = {name: like for name, words in printed.items() if (like := classify_words(words))}
     proofs |= {f"{name}*": like for name, like in proofs.items()}
     used = {name for text in texts.values() for name in _BEGINNING.findall(text)}
     proofs |= _undefined_proofs(used - {*printed, *PROOFS}, macros)
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind}
-    foreign = {name.rstrip("*") for name in used if _without_accents(name.rstrip("*")) in FOREIGN_STATEMENTS}
+    foreign = {name.rstrip("*") for name in used if strip_accents(name.rstrip("*")) in FOREIGN_STATEMENTS}
     kinds |= {*foreign, *(f"{name}*" for name in foreign)}
     kinds -= {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
@@ -599,25 +553,11 @@ def _written_out(
     return _mark_plain_proofs(_plain_headings(written, kinds), kinds, odd)
 
 
-def _proof_like(words: str) -> str:
-    """Return the environment that one with the printed *words* is read as, `proof` or `solution`, or ""."""
-    words = words.strip(" .:")
-    return "proof" if _PROOF_PRINTED.fullmatch(words) else "solution" if _SOLUTION_PRINTED.fullmatch(words) else ""
-
-
 def _undefined_proofs(names: Iterable[str], macros: Mapping[str, Mapping[str, Macro]]) -> dict[str, str]:
     """Return what those of *names* are read as that mean proof or solution in a language, and that no file defines."""
     defined = {command for commands in {id(each): each for each in macros.values()}.values() for command in commands}
-    likes = {name: _proof_like(name.rstrip("*").casefold()) for name in names if rf"\begin{{{name}}}" not in defined}
+    likes = {name: classify_words(name.rstrip("*").casefold()) for name in names if rf"\begin{{{name}}}" not in defined}
     return {name: like for name, like in likes.items() if like}
-
-
-def _named_like(name: str, body: str) -> str:
-    """Return what an environment with a *name* and a *body* is read as, `proof` or `solution`, or ""."""
-    is_proof = _PROOF_NAME.fullmatch(name) and not _STEPS.search(body)
-    if not is_proof and _SOLUTION_NAME.fullmatch(name):
-        return "solution"
-    return "proof" if is_proof or _PROOF_TEXT.search(body) else ""
 
 
 def _aliases(names: Mapping[str, str]) -> dict[str, Macro]:
@@ -682,7 +622,7 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
             opened, closed = rf"\begin{{{name.rstrip('*')}*}}{heading}", rf"\end{{{name.rstrip('*')}*}}"
         elif name in PROOFS:
             continue
-        elif not holds and (like := _named_like(name, begin.body)):
+        elif not holds and (like := classify_environment(name, begin.body)):
             named = [heading.strip("[]"), *_LABEL_ARGUMENT.findall(begin.body)]  # Solution of \ref{ex:#1}
             heading = f"[{' '.join(named)}]" if any(named) else ""
             opened, closed = rf"\begin{{{like}}}{heading}", rf"\end{{{like}}}"

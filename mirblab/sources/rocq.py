@@ -20,10 +20,11 @@ _GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Prope
 _LOCALS = ("Hypothesis", "Hypotheses", "Variable", "Variables", "Context", "Let")
 _ENDS = ("Qed", "Defined", "Admitted", "Abort", "Save")
 # These words open, close or declare, and never occur in a proof script, so that they end a proof.
-_OUTSIDE = (*LEMMAS, "Definition", "Section", "Module", "End", "Hypothesis", "Variable", "Variables", "Notation")
+_OUTSIDE = (*LEMMAS, *"Definition Section Module End Context Hypothesis Variable Variables Notation".split())
 _MARK = re.compile(r'\(\*|\*\)|"[^"]*"|\.\.\.(?=\s|\Z)|(?<!\.)\.(?=\s|\Z)')
-_MODIFIER = re.compile(r"(?:#\[[^\]]*\]\s*|(?:Local|Global|Program|Polymorphic|Monomorphic|Cumulative)\s+)*")
+_MODIFIER = re.compile(r"(?:#\[[^\]]*\]\s*|(?:Local|Global|Program|Polymorphic|Monomorphic|Cumulative|Time)\s+)*")
 _REQUIRE = re.compile(r"(?:From\s+([\w.]+)\s+)?Require\s+(?:(?:Import|Export)\s+)?(.*)\.", re.DOTALL)
+_IDENTIFIER = re.compile(r"[^\W\d][\w']*")
 _NAMED = re.compile(r"([^\W\d][\w']*)\s*(?:@\{[^}]*\})?\s*(.*)", re.DOTALL)
 _BRACKET = re.compile(r"[()\[\]{}]|(?<!=):=(?!:)|\blet\b")
 _GROUP = re.compile(r"[({\[]\s*([\w'\s]+?)\s*:")
@@ -219,7 +220,7 @@ class _Reader:
 
     def _declare(self, kind: str, rest: str) -> None:
         if kind in _LOCALS and self.scopes:
-            names = _GROUP.findall(rest) if rest[:1] in ("(", "{", "[") else [re.split(r":|\.\Z", rest)[0]]
+            names = _GROUP.findall(rest) if rest[:1] in ("(", "{", "[", "`") else [re.split(r":|\.\Z", rest)[0]]
             names = [rest.split(" ")[0]] if kind == "Let" else [name for group in names for name in group.split()]
             self.scopes[-1][2].update(name.strip(".:") for name in names)
         if kind in _LOCALS and kind != "Let":
@@ -256,7 +257,7 @@ class _Reader:
         self.proof = None
 
     def _scope(self, word: str, body: str) -> None:
-        names = re.sub(r"\.\Z", "", body).split()[1:]
+        names = _IDENTIFIER.findall(body)[1:]
         if word == "End":
             while names and self.scopes:
                 if self.scopes.pop()[0] == names[0]:

@@ -225,6 +225,29 @@ def test_a_proof_may_end_after_braces_and_bullets(end: str):
     assert not found.odd["proofs that do not end"]
 
 
+def test_the_end_of_a_proof_may_be_timed():
+    """`Time Qed.` did not end it, and the declarations after it were taken for its script."""
+    found = rocq.read_file("Lemma one : True. Proof. auto. Time Qed. Instance two : Any. Proof. apply other. Qed.")
+    assert [lemma.script.split() for lemma in found.lemmas] == [["auto."]]
+
+
+@pytest.mark.parametrize("opened", ["M(X : Any).", "M:Any.", "Type M.", "M <: Any."])
+def test_a_module_has_its_name_without_parameters_and_type(opened: str):
+    """Without a blank behind it, the name had them as a part, and its `End` closed the sections around it, too."""
+    found = rocq.read_file(
+        f"Section S. Variable x : nat. Module {opened} Lemma a : True. Proof. auto. Qed. End M. "
+        "Lemma b : True. Proof. apply x. Qed. End S."
+    )
+    assert [lemma.modules for lemma in found.lemmas] == [("M",), ()] and found.lemmas[1].local == {"x"}
+
+
+@pytest.mark.parametrize("before", ["Context `{Any A} (x : A).", "Instance two : Any. Context (x : nat)."])
+def test_the_variables_of_a_context_hide_lemmas(before: str):
+    """Those behind a generalised class were not read, nor any behind an instance that needs no proof."""
+    found = rocq.read_file(f"Section S. {before} Lemma a : True. Proof. apply x. Qed. End S.")
+    assert "x" in found.lemmas[0].local
+
+
 def test_candidates_stand_earlier(built: Path):
     """Neither the query itself nor a later lemma; no judgement is hidden."""
     check_earlier_candidates(built, "test", "dev", "train")

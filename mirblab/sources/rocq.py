@@ -59,11 +59,12 @@ class Lemma:
 
 @dataclass
 class RocqFile:
-    """The requirements of a file (prefix, names), its lemmas in order, its tactics, and counts of irregularities."""
+    """The requirements of a file (prefix, names), its lemmas in order, its tactics and modules, and irregularities."""
 
     requires: list[tuple[str, list[str]]] = field(default_factory=list)
     lemmas: list[Lemma] = field(default_factory=list)
     tactics: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
     odd: Counter[str] = field(default_factory=Counter)
 
 
@@ -264,6 +265,7 @@ class _Reader:
                     break
             return
         names = [name for name in names if name not in ("Import", "Export", "Type")]
+        self.file.modules.update(names[:1] if word == "Module" else ())
         if names and ":=" not in body:
             self.scopes.append((names[0], word == "Module", set()))
 
@@ -325,6 +327,7 @@ def _resolved(
     """Return the lemmas in order with the lemmas that they name, and counts of ambiguous names."""
     tactics = _TACTICS.union(*(file.tactics for file in files.values()))
     stems = Counter(Path(name).stem for name in files)
+    modules = set(stems).union(*(file.modules for file in files.values()))
     known: dict[str, list[tuple[str, str]]] = defaultdict(list)  # name to file and id of each lemma, in their order
     taken: Counter[str] = Counter()
     stated: list[LibraryStatement] = []
@@ -332,7 +335,7 @@ def _resolved(
     for path in ordered:
         file = Path(path).stem if stems[Path(path).stem] == 1 else path.removesuffix(".v").replace("/", ".")
         for lemma in files[path].lemmas:
-            uses = _uses(lemma, path, needed[path], known, tactics, mentions)
+            uses = _uses(lemma, path, needed[path], known, tactics, modules, mentions)
             name = ".".join([file, *lemma.modules, lemma.name])
             taken[name] += 1
             left_out["lemmas with the name of an earlier one in the same module (their id ends with #2)"] += (
@@ -353,16 +356,23 @@ def _uses(
     needed: set[str],
     known: dict[str, list[tuple[str, str]]],
     tactics: Collection[str],
+    modules: Collection[str],
     mentions: Counter[str],
 ) -> list[str]:
-    """Return the lemmas that a script names: of several, the last in the same file, else the last before it."""
+    """Return the lemmas that a script names: of several, the last in the same file, else the last before it.
+
+    A name behind that of a module or file, as in Order.le0x, may stand in a module that this one includes or exports;
+    behind that of none of the library's *modules*, as in Nat.add_comm, it is another library's.
+    """
     uses: dict[str, None] = {}
     for mention in _MENTION.findall(re.sub(r'"[^"]*"', " ", lemma.script)):
-        name = mention.rpartition(".")[2]
+        before, _, name = mention.rpartition(".")
         if mention in tactics or name not in known:
             continue
-        matches = [(file, doc) for file, doc in known[name] if file == path or file in needed]
-        matches = [(file, doc) for file, doc in matches if f".{doc}".endswith(f".{mention}")] or matches
+        reached = [(file, doc) for file, doc in known[name] if file == path or file in needed]
+        matches = [(file, doc) for file, doc in reached if f".{doc}".endswith(f".{mention}")]
+        if not matches and (not before or before.rpartition(".")[2] in modules):
+            matches = reached
         if mention in lemma.local:
             mentions["local"] += bool(matches)
         elif matches:

@@ -248,6 +248,22 @@ def test_the_variables_of_a_context_hide_lemmas(before: str):
     assert "x" in found.lemmas[0].local
 
 
+@pytest.mark.parametrize(
+    ("mention", "expected"),
+    [("mulC", {"a.Inner.mulC"}), ("Outer.mulC", {"a.Inner.mulC"}), ("a.mulC", {"a.Inner.mulC"}), ("Nat.mulC", None)],
+)
+def test_a_name_behind_a_module_of_another_library_is_no_premise(
+    tmp_path: Path, mention: str, expected: set[str] | None
+):
+    """The library's own lemma with that name was taken; a module of its own may export the lemma."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.v").write_text(
+        "Module Inner. Lemma mulC : 1 = 1. Proof. auto. Qed. End Inner. Module Outer := Inner.\n"
+        f"Lemma other : 2 = 2. Proof. apply {mention}. Qed. Lemma last : 3 = 3. Proof. apply other. Qed.\n"
+    )
+    assert judged(rocq.build(tmp_path / "in", tmp_path / "out")[0]).get("a.other") == expected
+
+
 def test_candidates_stand_earlier(built: Path):
     """Neither the query itself nor a later lemma; no judgement is hidden."""
     check_earlier_candidates(built, "test", "dev", "train")

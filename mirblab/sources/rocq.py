@@ -15,8 +15,8 @@ from mirblab.core.terminal import progress
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import LibraryStatement, Row
 
-LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition")
-_GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Property", "Coercion", "Canonical")
+LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition", "Property")
+_GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Coercion", "Canonical")
 _LOCALS = ("Hypothesis", "Hypotheses", "Variable", "Variables", "Context", "Let")
 _ENDS = ("Qed", "Defined", "Admitted", "Abort", "Save")
 # These words open, close or declare, and never occur in a proof script, so that they end a proof.

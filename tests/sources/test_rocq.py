@@ -225,6 +225,13 @@ def test_a_proof_may_end_after_braces_and_bullets(end: str):
     assert not found.odd["proofs that do not end"]
 
 
+def test_every_word_for_a_lemma_makes_a_document():
+    """The Rocq manual lists seven words that mean the same."""
+    words = "Theorem Lemma Fact Remark Corollary Proposition Property".split()
+    found = rocq.read_file(" ".join(f"{word} l{i} : True. Proof. auto. Qed." for i, word in enumerate(words)))
+    assert [(lemma.kind, lemma.name) for lemma in found.lemmas] == [(word, f"l{i}") for i, word in enumerate(words)]
+
+
 def test_the_end_of_a_proof_may_be_timed():
     """`Time Qed.` did not end it, and the declarations after it were taken for its script."""
     found = rocq.read_file("Lemma one : True. Proof. auto. Time Qed. Instance two : Any. Proof. apply other. Qed.")

@@ -76,7 +76,7 @@ class Language:
         first = sign[0]
         if first.isalnum() or first in "_'\"([{⊥⊤∅∞√":
             return -1
-        if first == "\\" and len(sign) > 1 and sign[1].isalpha():
+        if first in "\\`" and sign[1:2].isalpha():
             return RELATED
         return _BY_SIGN.get(first, MULTIPLIED)
 
@@ -117,11 +117,11 @@ LEAN = Language(
 ROCQ = Language(
     name="Rocq",
     token=re.compile(
-        r"`\|(?:`(?!\|))?|`[\[\]]|\.\[|[+-]oo\b"
+        r"`\|(?:`(?!\|))?|`[\[\]]|`[({]|`[A-Za-z]\w*`|\.\[|[+-]oo\b"
         r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
         r"|\*m:?(?!\w)|<\|(?:<\|)?|(?<=\s)\|:(?=\s)"
         r"|%:~?\w+|%(?:[A-Z]\w*|g|type|coq_\w+)\b|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
-        r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+|\S"
+        r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+[ᵢ-ᵪ₀-₉ₐ-ₜ]*|\S"
     ),
     spelled=parse_spellings(r"""
 → ->
@@ -156,12 +156,14 @@ ROCQ = Language(
 ℂ algC
 ℚ rat
 """),
-    tight={"&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
+    tight=dict.fromkeys("`div` `mod` `quot` `rem` `max` `min`".split(), MULTIPLIED)
+    | {"&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
     prefixes={"~": NOT, "~~": SCALED, "-": SCALED, "!": SCALED}
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
     postfixes=frozenset("^-1 ^* ^T".split()),
-    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", "`|": "|", "`[": "[", "`]": "[", ".[": "]"},
-    binders={"forall": DEFINED, "exists": DEFINED, "exists2": DEFINED, "fun": DEFINED}
+    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", "`|": "|", "`[": "[", "`]": "[", ".[": "]"}
+    | {"`(": ")", "`{": "}"},
+    binders=dict.fromkeys("∀ forall ∃ exists exists2 ∃! fun λ".split(), DEFINED)
     | dict.fromkeys(
         r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"
         r" \col \mxblock \mxdiag \mxcol \mxrow \lcm \gcd \bigA".split(), MULTIPLIED - 3),

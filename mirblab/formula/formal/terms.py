@@ -28,7 +28,7 @@ _PROGRAM = re.compile(r"\swhere\s.*", re.DOTALL)  # the fields of a structure, w
 _LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
 _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
 _QUANTIFIER = "O!forall"
-_OPENERS = "([{⦃"
+_OPENERS = frozenset("( [ { ⦃ `( `{".split())
 _BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}
 
 
@@ -295,7 +295,7 @@ class _Reading:
             self.at += 1
             if token in _OPENERS:
                 self.closers.append(self.language.fences[token])
-                found += self.names({self.closers[-1]}) if self.is_binding() else [self.grouped()]
+                found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped()
                 self.closers.pop()
             elif token == ":":
                 found.append(self.line(ASCRIBED))
@@ -313,20 +313,24 @@ class _Reading:
                 found.append(self.grown.add(operation_name(token, self.language.spelled), [left, right]))
         return [part for part in found if part >= 0 and self.grown.labels[part] != "W!"]
 
-    def is_binding(self) -> bool:
-        """Return whether a group has names and a colon, rather than a type alone, as [Group G] has."""
+    def is_binding(self, opener: str) -> bool:
+        """Return whether a group has names and a colon, not a type alone, as [Group G] and `{Group G} have."""
         for token in self.tokens[self.at :]:
-            if token in (":", ")", "}", "⦄"):
+            if token == ":":
                 return True
-            if not (token[0].isalpha() or token[0] == "_") or token == "]":
-                return False
+            if not (token[0].isalpha() or token[0] == "_"):
+                return token in (")", "}", "⦄") and opener[0] != "`"
         return False
 
-    def grouped(self) -> int:
-        """Return the type in a group of an instance, and pass its end."""
-        inner = self.line(0)
+    def grouped(self) -> list[int]:
+        """Return the type in a group of an instance, or the types, as in `{Ring A, !Ordered A}, and pass its end."""
+        types = []
+        while not types or self.peek() == ",":
+            self.at += self.peek() == ","
+            self.at += self.peek() == "!"
+            types.append(self.line(0))
         self.at += self.peek() == self.closers[-1]
-        return inner
+        return types
 
     def group(self, opener: str) -> int:
         """Return the operation of a bracket: in parentheses what stands there, else its elements in the bracket."""

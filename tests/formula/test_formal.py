@@ -171,6 +171,7 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
         ("Lean", "f ≫ g = 𝟙 X", "[U!eq,0[F!≫,0[V!f],1[V!g]],1[𝟙,0[V!X]]]"),
         ("Lean", "{x : ℝ | 0 < x}", "[O!conditional-set,0[V!x],1[O!lt,0[N!0],1[V!x]]]"),
         ("Lean", "if p then a else b", "[if,0[V!p],1[V!a],2[V!b]]"),
+        ("Lean", "R → K⟮X⟯ → M", "[F!→,0[V!R],1[F!→,0[V!K,0[M!D-⟮⟯,0[V!X]]],1[V!M]]]"),
         ("Lean", "M →ₗ[R] N", "[→ₗ,0[V!M],1[V!N],2[M!D-&lsqb;&rsqb;,0[V!R]]]"),
         ("Lean", "Tendsto f (𝓝 <| a) l", "[Tendsto,0[V!f],1[𝓝,0[V!a]],2[V!l]]"),
         ("Lean", "(a || b) = true", "[U!eq,0[U!or,0[V!a],1[V!b]],1[true]]"),

@@ -81,7 +81,7 @@ class Language:
         return _BY_SIGN.get(first, MULTIPLIED)
 
 
-_FENCES = {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⟦": "⟧", "⌊": "⌋", "⌈": "⌉", "⦃": "⦄", "‖": "‖", "|": "|", "⟪": "⟫"}
+_FENCES = {pair[0]: pair[1] for pair in "() [] {} ⟨⟩ ⟦⟧ ⌊⌋ ⌈⌉ ⦃⦄ ‖‖ || ⟪⟫ ⟮⟯".split()}
 _LAMBDAS = {"fun": DEFINED, "λ": DEFINED}
 INTEGRALS = frozenset("∫ ∫⁻ ⨍ ⨍⁻".split())  # a sign ∂ ends what they integrate, and a measure follows it
 _BIG = dict.fromkeys("∑ ∏ ∐ ⨁ ⨂ ∑' ∏' ∑ᶠ ∏ᶠ ⋁ ⋀ Σ Π Σ' Π₀ Π₂ ∏ᵉ".split(), MULTIPLIED - 3)

@@ -28,6 +28,7 @@ _PROGRAM = re.compile(r"\swhere\s.*", re.DOTALL)  # the fields of a structure, w
 _LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
 _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
 _QUANTIFIER = "O!forall"
+_CLOSERS = ")]}⟩⟧⦄⌋⌉⟫⟯"
 _OPENERS = frozenset("( [ { ⦃ `( `{".split())
 _BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}
 
@@ -188,7 +189,7 @@ class _Reading:
         return not has_left or not self.is_glued[self.at - 1] and self.closers[-1:] != ["}"]
 
     def is_end(self, token: str) -> bool:
-        if token in ")]}⟩⟧⦄⌋⌉⟫" or token in (",", ";", ">>", "]>", "then", "else") or token in self.language.ends:
+        if token in _CLOSERS or token in (",", ";", ">>", "]>", "then", "else") or token in self.language.ends:
             return True
         return bool(self.closers) and token == self.closers[-1]
 
@@ -295,7 +296,7 @@ class _Reading:
             self.at += 1
             if token in _OPENERS:
                 self.closers.append(self.language.fences[token])
-                found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped()
+                found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped(token)
                 self.closers.pop()
             elif token == ":":
                 found.append(self.line(ASCRIBED))
@@ -322,12 +323,12 @@ class _Reading:
                 return token in (")", "}", "⦄") and opener[0] != "`"
         return False
 
-    def grouped(self) -> list[int]:
+    def grouped(self, opener: str) -> list[int]:
         """Return the type in a group of an instance, or the types, as in `{Ring A, !Ordered A}, and pass its end."""
-        types = []
+        types: list[int] = []
         while not types or self.peek() == ",":
             self.at += self.peek() == ","
-            self.at += self.peek() == "!"
+            self.at += self.peek() == "!" and opener[0] == "`"
             types.append(self.line(0))
         self.at += self.peek() == self.closers[-1]
         return types
@@ -339,10 +340,10 @@ class _Reading:
         elements: list[int] = []
         while self.at < len(self.tokens):
             before = self.at
-            if self.peek() not in ")]}⟩⟧⦄⌋⌉⟫" and (self.peek() != closer or not elements and self.opens_bar(False)):
+            if self.peek() not in _CLOSERS and (self.peek() != closer or not elements and self.opens_bar(False)):
                 elements.append(self.line(0))
             token = self.peek()
-            if token == closer or token in ")]}⟩⟧⦄⌋⌉⟫":
+            if token == closer or token in _CLOSERS:
                 self.at += token == closer or closer == "[" and token == "]"  # an interval: `]a, b[ or `]a, b]
                 break
             self.at += 1 if token in (",", ";") or self.at == before or token in self.language.ends else 0

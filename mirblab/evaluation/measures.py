@@ -112,9 +112,9 @@ def evaluate(
     A query that the run lacks, or that has no relevant document, scores 0 (Rank: see `first_relevant_rank`) and is
     named in `attrs["not_in_run"]` or `attrs["without_relevant"]` and in a QueryWarning; another one says that no query
     is judged, or that the run's lists of a Collection are shorter than a cutoff. `attrs["not_judged"]` counts the
-    queries of the run that the qrels lack; they have no row. The run's
-    attrs `origin` and `note` become columns for tables to show; a `remainder` is noted with measures that use all
-    documents, and what the QueryWarning says with all. MirblabError for broken tables and unknown measures.
+    queries of the run that the qrels lack; they have no row. The run's attrs `origin` and `note` become columns for
+    tables to show; a `remainder` is noted with measures that use all documents, and what the QueryWarning says of
+    queries that score 0 with all. MirblabError for broken tables and unknown measures.
 
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b", "c"], "score": [3, 2, 1]})
     >>> qrels = pd.DataFrame({"query_id": "q1", "doc_id": ["b", "c"], "relevance": [0, 1]})
@@ -618,6 +618,12 @@ def _system(run: pd.DataFrame) -> str:
     return str(run.attrs.get("system") or "run")
 
 
+def _whose(run: pd.DataFrame) -> str:
+    """Return the name of the run's system as the beginning of a message, "" where it has none."""
+    system = run.attrs.get("system")
+    return f"{system}: " if system else ""
+
+
 def _collection(qrels: Any, run: pd.DataFrame) -> str:
     return str(run.attrs.get("collection") or "") if isinstance(qrels, pd.DataFrame) else qrels.name
 
@@ -669,9 +675,7 @@ def _note_zero_queries(
     absent = _zero_text(missing, len(ids), "is not in the run", "are not in the run")
     none = {level: f"no document of relevance {level} or more" for level in bare}
     texts = {level: _zero_text(bare[level], len(ids), f"has {of}", f"have {of}") for level, of in none.items()}
-    system = run.attrs.get("system")
-    whose_run = f"{system}: " if system else ""
-    for text in filter(None, (absent and whose_run + absent, texts[strictest])):
+    for text in filter(None, (absent and _whose(run) + absent, texts[strictest])):
         warnings.warn(text, QueryWarning, stacklevel=3)
     if not len(ids):
         warnings.warn("no query is judged, so that there is no value", QueryWarning, stacklevel=3)
@@ -690,9 +694,8 @@ def _warn_of_short_lists(judged: JudgedRanks, measures: list[Measure], run: pd.D
     longest = int(found.max(initial=0))
     deeper = [str(measure) for measure in measures if (measure.k or 0) > longest]
     if deeper and longest < n_docs - 1 and (found == longest).mean() > 0.5:
-        whose, ends = run.attrs.get("system"), f"most lists of the run end after {counted(longest, 'document')}"
-        text = f"{ends}, before the cutoff of {', '.join(deeper)}; search deeper"
-        warnings.warn(f"{whose}: {text}" if whose else text, QueryWarning, stacklevel=3)
+        ends = f"{_whose(run)}most lists of the run end after {counted(longest, 'document')}"
+        warnings.warn(f"{ends}, before the cutoff of {', '.join(deeper)}; search deeper", QueryWarning, stacklevel=3)
 
 
 def _zero_text(names: list[str], n_queries: int, one: str, several: str) -> str:

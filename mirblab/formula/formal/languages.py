@@ -161,8 +161,8 @@ ROCQ = Language(
     prefixes={"~": NOT, "~~": SCALED, "-": SCALED, "!": SCALED}
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
     postfixes=frozenset("^-1 ^* ^T".split()),
-    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", "`|": "|", "`[": "[", "`]": "[", ".[": "]"}
-    | {"`(": ")", "`{": "}"},
+    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", ".[": "]",
+                      "`|": "|", "`[": "[", "`]": "[", "`(": ")", "`{": "}"},
     binders=dict.fromkeys("∀ forall ∃ exists exists2 ∃! fun λ".split(), DEFINED)
     | dict.fromkeys(
         r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"

@@ -388,6 +388,8 @@ def _encode_chunks(
     model: Encoder, texts: list[str], role: str, instruction: str, shrink: Shrink
 ) -> Iterator[tuple[list[str], list[np.ndarray]]]:
     """Yield chunks of texts with their token vectors; reduced ones are made from the complete ones in the store."""
+    from threadpoolctl import threadpool_limits
+
     encode = model.term_weights if model.is_sparse else partial(model.token_vectors, with_texts=True)
     whole = load_token_vectors(model, texts, role, instruction) if shrink.name else None
     for start in range(0, len(texts), CHUNK_TEXTS):
@@ -396,4 +398,6 @@ def _encode_chunks(
             yield some, encode(some, role, instruction)
         else:
             places = range(start, start + len(some))
-            yield some, [shrink(whole.block(place, place + 1)) for place in places]
+            with threadpool_limits(1, "blas"):  # the last bit of a product depends on the number of threads
+                shrunk = [shrink(whole.block(place, place + 1)) for place in places]
+            yield some, shrunk

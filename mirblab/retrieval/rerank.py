@@ -149,6 +149,8 @@ def _instructed_queries(settings: dict[str, Any], collection: Collection) -> lis
 
 
 def _max_sim(settings: dict[str, Any], collection: Collection, queries: np.ndarray, docs: np.ndarray) -> np.ndarray:
+    from threadpoolctl import threadpool_limits
+
     model, texts = encoder(settings["encoder"]), _instructed_queries(settings, collection)
     longest = settings.get("max_length") or None
     used_queries, query_index = np.unique(queries, return_inverse=True)
@@ -157,7 +159,8 @@ def _max_sim(settings: dict[str, Any], collection: Collection, queries: np.ndarr
     doc_rows = load_token_vectors(model, texts_at(collection.texts, used_docs))
     query_vectors = late_interaction.split_by_text(query_rows, 0, len(used_queries), longest)
     scores = np.empty(len(queries), np.float32)
-    with progress(len(used_docs), f"{collection.name}: MaxSim", "doc") as bar:
+    # One thread: the last bit of a product depends on the number of threads.
+    with threadpool_limits(1, "blas"), progress(len(used_docs), f"{collection.name}: MaxSim", "doc") as bar:
         for start in range(0, len(used_docs), DOC_BLOCK):
             vectors = late_interaction.split_by_text(doc_rows, start, min(start + DOC_BLOCK, len(used_docs)), longest)
             here = np.flatnonzero((doc_index >= start) & (doc_index < start + DOC_BLOCK))

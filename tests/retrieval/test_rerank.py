@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from mirblab.core import registry
 from mirblab.core.errors import MirblabError
@@ -61,6 +62,17 @@ def test_maxsim_scores_are_those_of_a_slow_sum():
     document = model.token_vectors([c.document(row.doc_id)], "document")[0]
     slow = np.mean([max(float(token @ other) for other in document) for token in query])
     assert row.score == pytest.approx(slow, abs=1e-4)
+
+
+def test_scores_of_maxsim_do_not_depend_on_the_number_of_threads():
+    """Which is another one in a pool and on a cluster, whose runs have the bytes of those of one process."""
+    c = catalogue.load("mini-views-type-informal")
+    first = systems.system("bm25").search(c, depth=5)
+    scores = []
+    for n_threads in (1, 2, 8):
+        with threadpool_limits(n_threads):
+            scores.append(rerank.score_shortlist(first, c, "maxsim").score.to_numpy())
+    assert np.array_equal(scores[0], scores[1]) and np.array_equal(scores[0], scores[2])
 
 
 @pytest.fixture(scope="module")

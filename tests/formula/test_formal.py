@@ -190,6 +190,16 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
          "[O!forall,0[V!g,0[M!D-`&rsqb;&lsqb;,0[V!a],1[V!b]]],1[O!in,0[V!x],1[M!D-`&lsqb;&lsqb;,0[V!a],1[+oo]]]]"),
         ("Rocq", "x \\in `]-oo, b] -> P", "[F!→,0[O!in,0[V!x],1[M!D-`&rsqb;&lsqb;,0[-oo],1[V!b]]],1[V!P]]"),
         ("Rocq", r"\sum_(i < n) F i = 0", "[U!eq,0[O!sum,0[O!lt,0[V!i],1[V!n]],1[V!F,0[V!i]]],1[N!0]]"),
+        ("Rocq", "(H : ∏ (x : A), P (x ,, y)) (e : a = b) : Q",
+         "[O!forall,0[O!forall,0[V!A],1[V!P,0[M!V-2,0[V!x],1[V!y]]]],1[U!eq,0[V!a],1[V!b]],2[V!Q]]"),
+        ("Rocq", "∑ f g : T, P f", "[O!exists,0[V!T],1[V!P,0[V!f]]]"),
+        ("Rocq", "{f : forall a, P a & {b : B | Q b}}",
+         "[O!exists,0[O!forall,0[V!P,0[V!a]]],1[O!exists,0[V!B],1[V!Q,0[V!b]]]]"),
+        ("Rocq", "(h : f (a, b), c) : Q", "[O!forall,0[V!f,0[M!V-2,0[V!a],1[V!b]]],1[V!c],2[V!Q]]"),
+        ("Rocq", "{i:⟦m⟧} : φ₁ = i%stn", "[O!forall,0[M!D-⟦⟧,0[V!m]],1[U!eq,0[V!φ₁],1[V!i]]]"),
+        ("Rocq", "exists! x, f o g = x", "[∃!,0[U!eq,0[O!compose,0[V!f],1[V!g]],1[V!x]]]"),
+        ("Rocq", "let x := a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
+        ("HOL", "let x = a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
         ("HOL", "?x. f x = &0", "[O!exists,0[U!eq,0[V!f,0[V!x]],1[N!0]]]"),
         ("Metamath", "|- A e. B & |- ph => |- F : A --> B",
          "[=>,0[&,0[O!in,0[V!A],1[V!B]],1[V!ph]],1[-->,0[V!F],1[V!A],2[V!B]]]"),
@@ -205,12 +215,13 @@ def test_notations_are_read(language: str, text: str, tree: str) -> None:
 @pytest.mark.parametrize("language", READ)
 def test_any_text_has_a_tree(language: str) -> None:
     """Unclosed brackets, signs alone, prose and nothing at all."""
-    signs = (
-        "( ) [ ] { } | ‖ : := , . -> → /\\ ! ? ∀ \\ \\sum_ _ % # @ ` <. >. if then x 1 f.g .h ∈ A. { ∑ where".split()
-    )
+    signs = "( ) [ ] { } | ‖ : := , . -> → /\\ ! ? ∀ \\ \\sum_ _ % # @ ` <. >. if then x 1 f.g .h ∈ A. { ∑ where"
+    signs = [*signs.split(), "&", "=>", "∏", "let"]
     drawn = random.Random(0)
     texts = ["", " ", "Let x be a set.", "((((", "))))", "∀", "|- ", "theorem", "!", "\\big[", *signs]
     texts += [" ".join(drawn.choices(signs, k=drawn.randint(2, 12))) for _ in range(300)]
+    inner = [":", "&", "|", "=>", ",", "x", "forall", "("]
+    texts += [f"{{ x : {' '.join(drawn.choices(inner, k=drawn.randint(1, 8)))} }} -> y" for _ in range(300)]
     for text in texts:
         tree = read_source(text, language)
         assert len(tree) and tree.parents[0] == -1 and all(0 <= up < at for at, up in enumerate(tree.parents) if at), (

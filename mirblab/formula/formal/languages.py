@@ -114,14 +114,16 @@ LEAN = Language(
     words=frozenset({"in", "with", "at", "extends", "deriving"}),
     silent=frozenset({"↑", "⇑", "↥", "@"}),
 )  # fmt: skip
+_ROCQ_WORD = r"[^\W\d_λ]\w*'*"
 ROCQ = Language(
     name="Rocq",
     token=re.compile(
         r"`\|(?:`(?!\|))?|`[\[\]]|`[({]|`[A-Za-z]\w*`|\.\[|[+-]oo\b"
         r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
         r"|\*m:?(?!\w)|<\|(?:<\|)?|(?<=\s)\|:(?=\s)"
-        r"|%:~?\w+|%(?:[A-Z]\w*|g|type|coq_\w+)\b|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
-        r"|<<|>>|\[~|[A-Za-z]\w*'*(?:\.[A-Za-z]\w*'*)*|\d+|[()\[\]{},;]|@(?=[A-Za-z(])|\||_|[^\w\s()\[\]{},;|@_%]+[ᵢ-ᵪ₀-₉ₐ-ₜ]*|\S"
+        r"|%:~?\w+|(?<=[\w')\]}⟧])%[A-Za-z]\w*|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
+        rf"|<<|>>|\[~|∃!|exists!|{_ROCQ_WORD}(?:\.{_ROCQ_WORD})*|\d+|,,|[()\[\]{{}},;]|@(?=[A-Za-z(])|\||_"
+        r"|[^\w\s()\[\]{},;|@_%⟦⟧⟨⟩⌊⌋⌈⌉∀∃∏∑¬]+[ᵢ-ᵪ₀-₉ₐ-ₜ]*|\S"
     ),
     spelled=parse_spellings(r"""
 → ->
@@ -140,13 +142,14 @@ ROCQ = Language(
 ∪ :|:
 ∩ :&:
 ∖ :\:
-∘ \o
+∘ \o o
 ∣ %|
 ^ ^+
-∀ forall
-∃ exists exists2
 ∑ \sum
 ∏ \prod
+∀ forall ∏
+∃ exists exists2 ∑
+∃! exists!
 ⋃ \bigcup
 ⋂ \bigcap
 ∅ set0
@@ -157,13 +160,13 @@ ROCQ = Language(
 ℚ rat
 """),
     tight=dict.fromkeys("`div` `mod` `quot` `rem` `max` `min`".split(), MULTIPLIED)
-    | {"&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
+    | {"o": COMPOSED, "&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
     prefixes={"~": NOT, "~~": SCALED, "-": SCALED, "!": SCALED}
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
     postfixes=frozenset("^-1 ^* ^T".split()),
     fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", ".[": "]",
                       "`|": "|", "`[": "[", "`]": "[", "`(": ")", "`{": "}"},
-    binders=dict.fromkeys("∀ forall ∃ exists exists2 ∃! fun λ".split(), DEFINED)
+    binders=dict.fromkeys("∀ forall ∏ ∃ exists exists2 ∃! exists! ∑ fun λ".split(), DEFINED)
     | dict.fromkeys(
         r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"
         r" \col \mxblock \mxdiag \mxcol \mxrow \lcm \gcd \bigA".split(), MULTIPLIED - 3),

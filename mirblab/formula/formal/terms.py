@@ -69,7 +69,7 @@ class _Reading:
     def __init__(self, language: Language, text: str, is_declaration: bool) -> None:
         self.language, self.is_declaration = language, is_declaration
         found = list(language.token.finditer(_PROGRAM.sub("", text)))
-        self.tokens = [match[0].split(" ")[0] for match in found]
+        self.tokens = [match[0].split(" ")[0].replace(",,", ",") for match in found]
         self.is_glued = [one.end() == other.start() for one, other in pairwise(found)]  # no blank behind the token
         self.at, self.grown = 0, Operations()
         self.bound: set[str] = set()
@@ -142,7 +142,8 @@ class _Reading:
                 if pieces:
                     pieces[-1] = self.projected(token, pieces[-1])
                 continue
-            tight = language.tightness(token) if pieces and token not in language.binders or token == ":=" else -1
+            joins = bool(pieces) and token not in language.binders and token not in self.bound
+            tight = language.tightness(token) if joins or token == ":=" else -1
             if tight < 0 or token in language.silent or opens:
                 if pieces and loosest >= TIGHTEST:
                     break
@@ -225,15 +226,45 @@ class _Reading:
             return self.binder(token)
         if token in language.prefixes:
             return grown.add(operation_name(token, language.spelled), [self.line(language.prefixes[token] - 1)])
+        if token == "{" and language is ROCQ and (divider := self.divider()):
+            return self.dependent_pairs(divider)
         if token in language.fences:
             return self.group(token)
         if token == "if":
             return self.conditional()
+        if token == "let" and language is not LEAN:
+            return self.local_definition()
         if "0" <= token[0] <= "9":
             return grown.add(f"N!{token}")
         if token[0].isalpha() or token[0] in "_'«":
             return self.named(token)
         return grown.add(operation_name(token, language.spelled))
+
+    def divider(self) -> str:
+        """Return the sign between type and property in {x : A & B x} or {x : A | B x} of Rocq; "" for others."""
+        depth, has_type = 0, False
+        for token in self.tokens[self.at :]:
+            depth += (token in self.language.fences and token != "|") - (token in _CLOSERS)
+            if depth < 0 or not (has_type or token == ":" or token[0].isalpha() or token[0] == "_"):
+                return ""
+            has_type = has_type or token == ":"
+            if has_type and depth == 0 and token in ("&", "|"):
+                return token
+        return ""
+
+    def dependent_pairs(self, divider: str) -> int:
+        """Return the type of pairs {x : A & B x}, or of elements with a property, as ∃ (x : A), B x."""
+        self.closers.append(divider)
+        operands = self.names({divider})
+        self.closers[-1] = "}"
+        while self.at < len(self.tokens) and self.peek() not in _CLOSERS:
+            before = self.at
+            operands.append(self.line(0))
+            self.at += self.at == before  # a sign between two terms
+        self.at += self.peek() == "}"
+        self.closers.pop()
+        operands = [operand for operand in operands if self.grown.labels[operand] != "W!"]
+        return self.grown.add(operation_name("∃", self.language.spelled), operands or [self.grown.add("W!")])
 
     def conditional(self) -> int:
         parts = [self.line(0)]
@@ -242,6 +273,15 @@ class _Reading:
                 self.at += 1
                 parts.append(self.line(DEFINED))
         return self.grown.add("if", parts)
+
+    def local_definition(self) -> int:
+        """Return let x := a in b of Rocq, or let x = a in b of HOL, as an operation of a and b."""
+        self.closers.append("in")
+        defined = self.names({":=", "="})
+        defined.append(self.line(0))
+        self.closers.pop()
+        self.at += self.peek() == "in"
+        return self.grown.add("let", [*defined, self.line(0)])
 
     def named(self, token: str) -> int:
         """Return a name: a variable, a constant by its last part, or fields of a variable: s.ncard is ncard of s."""
@@ -291,14 +331,15 @@ class _Reading:
             if token in ends:
                 self.at += 1
                 break
-            if token in ")]}⦄" or token == "," or self.closers and token == self.closers[-1]:
+            is_comma = token == "," and ends != set(self.closers[-1:])  # in a group it stands between terms
+            if token in ")]}⦄" or is_comma or self.closers and token == self.closers[-1]:
                 break
             self.at += 1
             if token in _OPENERS:
                 self.closers.append(self.language.fences[token])
                 found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped(token)
                 self.closers.pop()
-            elif token == ":":
+            elif token in (":", ","):
                 found.append(self.line(ASCRIBED))
                 if self.peek() == ":=":
                     self.at += 1

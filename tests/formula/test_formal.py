@@ -200,6 +200,8 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
         ("Rocq", "exists! x, f o g = x", "[∃!,0[U!eq,0[O!compose,0[V!f],1[V!g]],1[V!x]]]"),
         ("Rocq", "let x := a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
         ("HOL", "let x = a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
+        ("HOL", "!(qq,s). f qq = s", "[O!forall,0[U!eq,0[V!f,0[V!qq]],1[V!s]]]"),
+        ("HOL", "let aa,b = c in aa = b", "[let,0[V!c],1[U!eq,0[V!aa],1[V!b]]]"),
         ("HOL", "?x. f x = &0", "[O!exists,0[U!eq,0[V!f,0[V!x]],1[N!0]]]"),
         ("Metamath", "|- A e. B & |- ph => |- F : A --> B",
          "[=>,0[&,0[O!in,0[V!A],1[V!B]],1[V!ph]],1[-->,0[V!F],1[V!A],2[V!B]]]"),

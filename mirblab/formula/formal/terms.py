@@ -331,10 +331,13 @@ class _Reading:
             if token in ends:
                 self.at += 1
                 break
-            is_comma = token == "," and ends != set(self.closers[-1:])  # in a group it stands between terms
+            is_pattern = token == "," and self.language is HOL  # as in !(x,y). f x y
+            is_comma = token == "," and not is_pattern and ends != set(self.closers[-1:])  # in a group between terms
             if token in ")]}⦄" or is_comma or self.closers and token == self.closers[-1]:
                 break
             self.at += 1
+            if is_pattern:
+                continue
             if token in _OPENERS:
                 self.closers.append(self.language.fences[token])
                 found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped(token)
@@ -356,7 +359,12 @@ class _Reading:
         return [part for part in found if part >= 0 and self.grown.labels[part] != "W!"]
 
     def is_binding(self, opener: str) -> bool:
-        """Return whether a group has names and a colon, not a type alone, as [Group G] and `{Group G} have."""
+        """Return whether a group has names and a colon, not a type alone, as [Group G] and `{Group G} have.
+
+        In HOL it has names alone.
+        """
+        if self.language is HOL:
+            return True
         for token in self.tokens[self.at :]:
             if token == ":":
                 return True

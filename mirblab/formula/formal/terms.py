@@ -86,9 +86,13 @@ class _Reading:
                 self.at += 1
             parts.append(self.line(0))
             self.at += self.at == before  # what nothing opened
-        parts = [part for part in parts if self.grown.labels[part] != "W!"] or [self.grown.add("W!")]
+        parts = self.telling(parts)
         root = parts[0] if len(parts) == 1 else self.forall(parts)
         return self.grown.tree(root, spans=False)
+
+    def telling(self, parts: list[int]) -> list[int]:
+        """Return the *parts* that say something, or where none does one that says nothing."""
+        return [part for part in parts if self.grown.labels[part] != "W!"] or [self.grown.add("W!")]
 
     def forall(self, parts: list[int]) -> int:
         last = parts[-1]
@@ -263,8 +267,7 @@ class _Reading:
             self.at += self.at == before  # a sign between two terms
         self.at += self.peek() == "}"
         self.closers.pop()
-        operands = [operand for operand in operands if self.grown.labels[operand] != "W!"]
-        return self.grown.add(operation_name("∃", self.language.spelled), operands or [self.grown.add("W!")])
+        return self.grown.add(operation_name("∃", self.language.spelled), self.telling(operands))
 
     def conditional(self) -> int:
         parts = [self.line(0)]
@@ -326,17 +329,18 @@ class _Reading:
         """Read variables up to a sign of *ends*; return their types and what is said about them (x ∈ s, x < 2)."""
         found: list[int] = []
         name = ""
+        has_pattern = self.language is HOL  # !(x,y). f x y
+        takes_commas = has_pattern or ends == set(self.closers[-1:])  # in a group between terms
         while self.at < len(self.tokens):
             token = self.tokens[self.at]
             if token in ends:
                 self.at += 1
                 break
-            is_pattern = token == "," and self.language is HOL  # as in !(x,y). f x y
-            is_comma = token == "," and not is_pattern and ends != set(self.closers[-1:])  # in a group between terms
-            if token in ")]}⦄" or is_comma or self.closers and token == self.closers[-1]:
+            is_comma = token == ","
+            if token in ")]}⦄" or is_comma and not takes_commas or self.closers and token == self.closers[-1]:
                 break
             self.at += 1
-            if is_pattern:
+            if is_comma and has_pattern:
                 continue
             if token in _OPENERS:
                 self.closers.append(self.language.fences[token])

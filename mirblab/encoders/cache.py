@@ -199,6 +199,15 @@ def map_rows(
         return None
 
 
+def release_pages(rows: np.ndarray) -> None:
+    """Give the pages of a map by `map_rows` back to the system, which keeps them while it has room; others stay."""
+    memory = rows.base
+    while isinstance(memory, np.ndarray):
+        memory = memory.base
+    if isinstance(memory, memoryview) and isinstance(memory.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        memory.obj.madvise(mmap.MADV_DONTNEED)
+
+
 def file_stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
     """Return size and time of change, to detect that a file was changed after it was opened."""
     facts = entry.stat()

@@ -20,7 +20,16 @@ from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.data.ranking import TopK, gather_blocks, pack_keys, query_bounds, unpack_keys
-from mirblab.encoders.cache import SUFFIX, VectorStore, map_rows, read_head, safetensors_head, text_keys, write_arrays
+from mirblab.encoders.cache import (
+    SUFFIX,
+    VectorStore,
+    map_rows,
+    read_head,
+    release_pages,
+    safetensors_head,
+    text_keys,
+    write_arrays,
+)
 from mirblab.encoders.encoding import Encoder, VectorReader
 from mirblab.retrieval import dense
 
@@ -315,6 +324,9 @@ def search(
         for rows in split_range(len(queries), _QUERIES):  # the candidates of all queries would be many
             best = gather_blocks([rows], [run_in_threads(scan, [(rows, span) for span in spans], workers)])
             found.append(_rescore(queries, coded, best[0], best[1], depth, workers))
+            if len(queries) > _QUERIES:  # the next ones read other rows, and all that were read would be many
+                for part in coded.parts:
+                    release_pages(part.rows)
             bar.update(rows.stop - rows.start)
     row, position, score = (np.concatenate(column) for column in zip(*found, strict=True))
     return row, position, score

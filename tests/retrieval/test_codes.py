@@ -169,6 +169,21 @@ def test_neither_threads_nor_parts_change_a_byte(tmp_path, monkeypatch, bits):
     assert equal(found, codes.search(queries, cut, depth=10, threads=2))
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").is_file(), reason="needs Linux, which says what is in memory")
+def test_rows_that_many_queries_read_leave_the_memory(tmp_path):
+    """Those of a few stay, since the next query may be one of a person who waits."""
+    vectors = vectors_of(3000, 384)
+    made, queries = coded(tmp_path, vectors), vectors_of(40, 384, 1)
+
+    def least_kilobytes() -> int:  # of the maps of the file: of its codes, factors, steps and rows
+        _, *maps = Path("/proc/self/smaps").read_text().split(next(tmp_path.iterdir()).name)
+        return min(int(one.partition("\nRss:")[2].split()[0]) for one in maps)
+
+    for n, is_kept in ((32, True), (40, False), (1, True)):
+        codes.search(queries[:n], made, depth=10)
+        assert (least_kilobytes() > 0) is is_kept, n
+
+
 @pytest.mark.parametrize("allow", [True, False])
 def test_no_place_is_lost_to_a_document_that_may_not_be_returned(tmp_path, allow):
     """The best 500 of each query are forbidden, which are more than there are candidates; or only 20 are allowed."""

@@ -236,9 +236,10 @@ def _estimate(
                     some += (ones(x ^ a2) + ones(y ^ b2)) << np.uint64(2)
                     some += (ones(x ^ a3) + ones(y ^ b3)) << np.uint64(3)
                     sums[i] += some << shift
+            own, estimates = factors[start:stop], out[query, start - begin : stop - begin]
             for i in range(stop - start):
                 product = np.float32(most - 2 * np.int64(sums[i]))  # a sum over signs, from those that differ
-                out[query, start - begin + i] = factors[start + i] * (steps[query] * product)
+                estimates[i] = own[i] * (steps[query] * product)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ _QUERIES, _CELLS = 32, 1 << 17  # queries, and pairs of a query and a document, 
 _WIDE = 0.9957  # standard deviations: the boundary of the best uniform quantiser of a normal variable (Max, 1960)
 _LARGEST_ROW = np.float32(32767)  # in int16
 
-_ONE, _TWO, _FOUR, _TOP = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+_ONE, _TWO, _THREE, _FOUR, _TOP = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(56)
+Four = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _PAIRS, _QUADS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
 _BYTES, _SUM = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
 
@@ -215,8 +216,14 @@ def _estimate(
         word = (word & _QUADS) + (word >> _TWO & _QUADS)
         return ((word + (word >> _FOUR)) & _BYTES) * _SUM >> _TOP
 
-    n_rows, words, end = len(codes), planes.shape[1], begin + out.shape[1]
-    bits = n_rows // words
+    def differing(x: np.uint64, y: np.uint64, a: Four, b: Four) -> np.uint64:  # bits of two words, weighted by plane
+        some = ones(x ^ a[0]) + ones(y ^ b[0])
+        some += (ones(x ^ a[1]) + ones(y ^ b[1])) << _ONE
+        some += (ones(x ^ a[2]) + ones(y ^ b[2])) << _TWO
+        return some + ((ones(x ^ a[3]) + ones(y ^ b[3])) << _THREE)
+
+    words, end = planes.shape[1], begin + out.shape[1]
+    bits = len(codes) // words
     most = d * _LEVELS * (2**bits - 1)
     sums = np.empty(_STRIP, np.uint64)
     for start in range(begin, end, _STRIP):
@@ -224,18 +231,18 @@ def _estimate(
         for query in range(len(planes)):
             for i in range(stop - start):
                 sums[i] = np.uint64(0)
-            for row in range(0, n_rows, 2):
-                first, second = codes[row, start:stop], codes[row + 1, start:stop]
-                a, b = planes[query, row % words], planes[query, row % words + 1]
-                a0, a1, a2, a3, b0, b1, b2, b3 = a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]
-                shift = np.uint64(bits - 1 - row // words)
-                for i in range(stop - start):
-                    x, y = first[i], second[i]
-                    some = ones(x ^ a0) + ones(y ^ b0)
-                    some += (ones(x ^ a1) + ones(y ^ b1)) << np.uint64(1)
-                    some += (ones(x ^ a2) + ones(y ^ b2)) << np.uint64(2)
-                    some += (ones(x ^ a3) + ones(y ^ b3)) << np.uint64(3)
-                    sums[i] += some << shift
+            for word in range(0, words, 2):
+                some, others = planes[query, word], planes[query, word + 1]
+                a, b = (some[0], some[1], some[2], some[3]), (others[0], others[1], others[2], others[3])
+                first, second = codes[word, start:stop], codes[word + 1, start:stop]
+                if bits == 1:
+                    for i in range(stop - start):
+                        sums[i] += differing(first[i], second[i], a, b)
+                else:
+                    third, fourth = codes[words + word, start:stop], codes[words + word + 1, start:stop]
+                    for i in range(stop - start):
+                        far = differing(first[i], second[i], a, b) << _ONE
+                        sums[i] += far + differing(third[i], fourth[i], a, b)
             own, estimates = factors[start:stop], out[query, start - begin : stop - begin]
             for i in range(stop - start):
                 product = np.float32(most - 2 * np.int64(sums[i]))  # a sum over signs, from those that differ

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pandas as pd
 
@@ -12,10 +13,12 @@ from mirblab.core.terminal import progress
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, from_rows
 from mirblab.data.runs import order_run
-from mirblab.formula.metamath.database import Logic
-from mirblab.formula.metamath.proving import LIMIT, Application, Goal, Prover
+from mirblab.formula.metamath.database import Logic, read_logic
+from mirblab.formula.metamath.proving import LIMIT, Application, Goal, Outcome, Prover
 from mirblab.sources.metamath import PROVABLE
 
+Search = tuple[str, tuple[str, ...], int]  # a goal, the statements that may be applied first, the depth or _USEFUL
+_USEFUL = 3  # of depth 2, where any earlier statements may follow the first
 _MEASURE = re.compile(r"Provable@([1-9]\d*),([12])|Useful@([1-9]\d*)")
 
 
@@ -59,8 +62,12 @@ class Provability:
         check_positive(limit=limit)
         self.prover, self.limit = Prover(logic), limit
         self.goals = {goal.goal_id: goal for goal in goals}
-        self.n_exhausted = 0  # searches that the limit ended
-        self._useful: dict[tuple[str, str], Application | None] = {}
+        self.decided: dict[Search, Outcome] = {}
+
+    @property
+    def n_exhausted(self) -> int:
+        """Return the number of searches that the limit ended."""
+        return sum(outcome.is_exhausted for outcome in self.decided.values())
 
     def evaluate(self, run: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
         """Return a value, 0 or 1, for each goal and measure, as `lab.evaluate` does.
@@ -80,12 +87,12 @@ class Provability:
             for goal_id, goal in sorted(self.goals.items()):
                 known: dict[tuple[int, int], bool] = {}
                 for name, (k, depth) in sorted(parsed.items(), key=lambda item: item[1]):
-                    first = rankings.get(goal_id, [])[:k]
+                    first = tuple(rankings.get(goal_id, [])[:k])
                     # What fewer statements prove, or a proof of smaller depth, more and deeper ones prove as well.
                     proved = any(value for (n, d), value in known.items() if n <= k and d <= depth)
                     if not proved:
-                        proved = any(self.useful_proof(goal, label) for label in first) if depth == 3 else (
-                            self._is_provable(goal, first, depth))  # fmt: skip
+                        proved = any(self.useful_proof(goal, label) for label in first) if depth == _USEFUL else (
+                            self._proof(goal, first, depth) is not None)  # fmt: skip
                     known[k, depth] = proved
                     rows.append((name, goal_id, float(proved)))
                 bar.update()
@@ -117,17 +124,14 @@ class Provability:
 
     def useful_proof(self, goal: Goal, label: str) -> Application | None:
         """Return a checked proof of depth 1 or 2 that begins with a statement, the rest any earlier ones, or None."""
-        key = (goal.goal_id, label)
-        if key not in self._useful:
-            outcome = self.prover.prove(goal, [label], None, depth=2, limit=self.limit)
-            self.n_exhausted += outcome.is_exhausted
-            self._useful[key] = outcome.proof
-        return self._useful[key]
+        return self._proof(goal, (label,), _USEFUL)
 
-    def _is_provable(self, goal: Goal, first: Sequence[str], depth: int) -> bool:
-        outcome = self.prover.prove(goal, first, depth=depth, limit=self.limit)
-        self.n_exhausted += outcome.is_exhausted
-        return outcome.proof is not None
+    def _proof(self, goal: Goal, first: tuple[str, ...], depth: int) -> Application | None:
+        search = (goal.goal_id, first, depth)
+        if search not in self.decided:
+            then, at_most = (None, 2) if depth == _USEFUL else ((), depth)
+            self.decided[search] = self.prover.prove(goal, first, then, depth=at_most, limit=self.limit)
+        return self.decided[search].proof
 
     def _rankings(self, run: pd.DataFrame, k: int) -> dict[str, list[str]]:
         ordered = order_run(run)
@@ -140,9 +144,33 @@ class Provability:
         return {str(name): group.doc_id.tolist() for name, group in groups}
 
 
+def prove_goals(
+    database: str, known: str, limit: int, goals: Sequence[Goal], runs: Sequence[pd.DataFrame], measures: Sequence[str]
+) -> dict[Search, Outcome]:
+    """Return what a `Provability` of some goals decides when it evaluates *runs* and lists their first documents.
+
+    A process reads *database* once. MirblabError where it is another one than that of the goals, which is *known*.
+    """
+    judge = _open_judge(database, limit)
+    if repr(judge.prover.logic) != known:
+        raise MirblabError(f"'{database}' is {judge.prover.logic} here, and the goals are of {known}")
+    judge.goals, judge.decided = {goal.goal_id: goal for goal in goals}, {}
+    useful = [k for k, depth in map(_parse, measures) if depth == _USEFUL]
+    for run in runs:
+        if useful:
+            judge.documents(run, max(useful))
+        judge.evaluate(run, measures)
+    return judge.decided
+
+
+@lru_cache(maxsize=1)
+def _open_judge(database: str, limit: int) -> Provability:
+    return Provability(read_logic(database), [], limit=limit)
+
+
 def _parse(name: str) -> tuple[int, int]:
-    """Return k and the depth of a measure; 3 stands for proofs that begin with a retrieved statement (Useful)."""
+    """Return k and the depth of a measure, `_USEFUL` for proofs that begin with a retrieved statement."""
     match = _MEASURE.fullmatch(name)
     if not match:
         raise MirblabError(f"no measure '{name}'; it is Provable@k,1 or Provable@k,2 or Useful@k, such as Useful@10")
-    return (int(match[1]), int(match[2])) if match[1] else (int(match[3]), 3)
+    return (int(match[1]), int(match[2])) if match[1] else (int(match[3]), _USEFUL)

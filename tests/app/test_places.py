@@ -34,7 +34,11 @@ from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.cli import app
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
+from mirblab.evaluation.provability import Provability, goal_collection
+from mirblab.formula.metamath.database import read_logic
+from mirblab.formula.metamath.proving import draw_goals
 from mirblab.retrieval import dense
+from mirblab.retrieval.systems import system
 from mirblab.sources import mini
 
 BY_WORDS = ["bm25", "structure", "bm25+structure", "bm25~rm3"]
@@ -259,6 +263,34 @@ def test_a_search_and_a_build_in_another_process_print_and_write_the_same(
     assert [str(text).startswith("mirblab: ") for text in made["local"][:-1:2]] == [False] * 4 + [True] * 6
 
 
+def judges_at(on: str, database: str = "mini") -> list[Provability]:
+    """Return judges of 30 steps of proofs: one that has decided nothing, and one for which the processes have."""
+    logic = read_logic("mini")
+    goals, measures = draw_goals(logic, "2025-06-01", n_goals=30), ["Provable@5,1", "Provable@5,2", "Useful@3"]
+    runs = [system(name).search(goal_collection(logic, goals), 10) for name in ("bm25", "structure")]
+    made = [Provability(logic, goals, limit=300) for _ in range(2)]
+    with lab.cluster(on) as opened:
+        assert opened.prove(made[1], database, runs, measures) is made[1]
+    decided = dict(made[1].decided)
+    for run in runs:
+        tables = [(one.documents(run, 3), one.evaluate(run, measures)) for one in made]
+        for here, there in zip(*tables, strict=True):
+            pd.testing.assert_frame_equal(here, there)
+    assert made[1].decided == decided  # nothing was left to be searched for
+    return made
+
+
+def test_goals_are_divided_among_processes(_forked: None, tmp_path: Path) -> None:
+    """What they decide is what this process decides, proofs and searches that a limit ended among it."""
+    here, there = judges_at("pool:2")
+    assert here.decided == there.decided and here.n_exhausted == there.n_exhausted > 0
+    assert any(outcome.proof is not None for outcome in there.decided.values())
+    other = tmp_path / "other.mm"
+    other.write_text("$c |- wff ph $. wph $a wff ph $. ax $a |- ph $.", encoding="utf-8")
+    with pytest.raises(MirblabError, match=r"other.mm' is Logic\('other.mm', 2 statements, 1 of them provable\) here"):
+        judges_at("pool:2", str(other))
+
+
 def say_and_warn(text: str) -> str:
     """Print and warn of a text."""
     print(text)
@@ -314,6 +346,8 @@ def test_a_search_and_a_build_on_a_cluster_print_and_write_the_same(
         pairs = opened.similar("notes", by="bm25", n=2)
     assert table.to_csv() == lab.search("a finite integral domain is a field", "notes", "bm25", depth=2).to_csv()
     assert pairs.to_markdown() == lab.similar("notes", by="bm25", n=2).to_markdown()
+    left, right = judges_at(address)
+    assert left.decided == right.decided
     monkeypatch.setenv("MIRBLAB_BUDGET", "5")
     with places.open_place(address) as place:
         assert place.run(os.environ.get, "MIRBLAB_BUDGET") == "5"

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from mirblab.analysis.searching import free_text, similar_statements
 from mirblab.app.batch.run_planning import (
@@ -32,16 +33,20 @@ from mirblab.app.batch.run_planning import (
 from mirblab.app.places import Place, explain_failure, open_place, whole_path
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
-from mirblab.core.terminal import say
+from mirblab.core.processes import split_range
+from mirblab.core.terminal import progress, say
 from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.display.table_formats import Table
 from mirblab.encoders.cache import SUFFIX, text_keys
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.entry import is_hosted
+from mirblab.evaluation.provability import Provability, prove_goals
 from mirblab.retrieval import codes, dense
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
 from mirblab.sources.own.tex_files import document_files
+
+SLICES = 4  # of goals for each process, so that none waits long for the last
 
 
 def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -> None:
@@ -344,6 +349,31 @@ class Cluster:
         """Return the table of `lab.similar`, with its *options*, which one of the processes makes; see `search`."""
         names = [name if name is None else whole_path(name) for name in (left, right)]
         return self.place.run(partial(similar_statements.similar, **options), *names, by)
+
+    def prove(
+        self, judge: Provability, database: str, runs: Sequence[pd.DataFrame], measures: Sequence[str]
+    ) -> Provability:
+        """Return *judge* when the processes have decided what its methods ask of *runs*, each for a slice of its goals.
+
+        These are the searches of `judge.evaluate(run, measures)` and, for a measure Useful@k, of
+        `judge.documents(run, k)`. *database* is what `read_logic` read; every process reads it once. MirblabError for
+        an unknown measure, and for a process that is lost or has another database of this name.
+        """
+        goals = sorted(judge.goals.values(), key=lambda goal: goal.goal_id)
+        waiting = {}
+        for span in split_range(len(goals), len(goals) // (SLICES * self.place.n_workers) + 1):
+            names = {goal.goal_id for goal in goals[span]}
+            own = [run[run.query_id.isin(names)] for run in runs]
+            arguments = (whole_path(database), repr(judge.prover.logic), judge.limit, goals[span], own, measures)
+            waiting[self.place.submit(prove_goals, *arguments)] = len(names)
+        with progress(len(goals), "proving", "goals") as bar:
+            for done in as_completed(waiting):
+                try:
+                    judge.decided |= done.result()
+                except Exception as error:
+                    raise MirblabError(explain_failure(error)) from error
+                bar.update(waiting[done])
+        return judge
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import GroupedTexts, near_pairs
-from mirblab.data.runs import order_run
+from mirblab.data.runs import order_run, system_of
 from mirblab.display.grades import grade_meaning
 from mirblab.display.text import escape_html, excerpts, text_html
 from mirblab.encoders.encoding import encoder
@@ -102,7 +102,7 @@ def describe_query(collection: Collection, query_id: str, runs: Sequence[pd.Data
     for given in runs:
         run = order_run(given)
         ranking = run[run.query_id == query_id][["doc_id", "score", "rank"]].astype({"doc_id": "str"})
-        rankings[str(run.attrs.get("system") or "run")] = ranking.reset_index(drop=True)
+        rankings[system_of(run)] = ranking.reset_index(drop=True)
     if len(rankings) != len(runs) or not rankings:
         names = ", ".join(rankings) or "none"
         of_runs = counted(len(runs), "run")

@@ -61,9 +61,14 @@ def rename_pyterrier(table: pd.DataFrame) -> pd.DataFrame:
     return table.rename(columns=PYTERRIER) if {"qid", "docno"} <= set(table.columns) else table
 
 
+def system_of(run: pd.DataFrame) -> str:
+    """Return the name of the system that made a run, "run" where it does not say."""
+    return str(run.attrs.get("system") or "run")
+
+
 def check_distinct_systems(given: Sequence[pd.DataFrame]) -> None:
     """Raise MirblabError where two runs have a system of the same name."""
-    names = [str(run.attrs.get("system") or "run") for run in given]
+    names = [system_of(run) for run in given]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise MirblabError(f"the run {repeated[0]!r} is given twice; give each once, or set its attrs['system']")
 
@@ -139,7 +144,7 @@ def read_run(path: str | Path | pd.DataFrame, system: str = "") -> pd.DataFrame:
     """
     if isinstance(path, pd.DataFrame):
         table = order_run(path)
-        table.attrs = {"system": system or str(path.attrs.get("system") or "run"), "origin": "a table"}
+        table.attrs = {"system": system or system_of(path), "origin": "a table"}
         return table
     rows = read_trec_rows(Path(path))
     names = rows.pop("system").value_counts()
@@ -194,7 +199,7 @@ def read_trec_rows(path: Path) -> pd.DataFrame:
 def write_trec(run: pd.DataFrame, path: Path) -> None:
     """Write an ordered *run*, nine significant digits a score, whole or not at all; errors are those of `write_run`."""
     queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
-    system = str(run.attrs.get("system") or "run")
+    system = system_of(run)
     if system.split() != [system]:
         raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
     with write_atomically(path) as beside, _open_text_bytes(beside) as file:

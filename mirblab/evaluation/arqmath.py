@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.core.text_files import LineProblems, open_unpacked, read_lines
 from mirblab.data.collection import Collection
-from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run
+from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run, system_of
 
 _LINE_FORM = "topic, post, rank, score, run"
 
@@ -76,7 +76,7 @@ def write_submission(run: pd.DataFrame, path: str | Path, depth: int = 1000) -> 
     At most *depth* rows per topic are written (the labs take 1000), whole or not at all.
     """
     ranked = cut_run(order_run(run), depth).astype({"query_id": "str", "doc_id": "str"})
-    name = str(run.attrs.get("system") or "run")
+    name = system_of(run)
     columns = (ranked.query_id, ranked.doc_id, ranked["rank"], ranked.score.map("{:.9g}".format))
     rows = ["\t".join(map(str, (*row, name))) for row in zip(*columns, strict=True)]
     for row in rows:

@@ -18,7 +18,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import find_positions
 from mirblab.core.wording import counted
 from mirblab.data.ranking import query_bounds
-from mirblab.data.runs import categorical, order_run, query_blocks, rename_pyterrier
+from mirblab.data.runs import categorical, order_run, query_blocks, rename_pyterrier, system_of
 
 _BLOCK = 1 << 16  # rows handled together: a few arrays of that length stay in the processor's cache
 _BITS = 18  # a table of 2^18 bytes stays there too, and passes about 1 in 100 unjudged rows
@@ -124,7 +124,7 @@ def evaluate(
     wanted = list(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else [measures]
     parsed = parse_measures(wanted)
     judged = _judge(run, qrels, relevant_from)
-    values = _value_table(judged, parsed, _system(run), _collection(qrels, run))
+    values = _value_table(judged, parsed, system_of(run), _collection(qrels, run))
     if run.attrs.get("origin"):  # a run of others, which tables mark
         values["origin"] = str(run.attrs["origin"])
     zero = _note_zero_queries(values, judged, parsed, run)
@@ -183,7 +183,7 @@ def ceiling(
         plain = Measure(_PLAIN_FORMS[parsed.name], parsed.k)
         raise MirblabError(f"{parsed} has no ceiling: which order is the best depends on the groups; use {plain}")
     judged = _judge(run, qrels, relevant_from).perfect(depth)
-    values = _value_table(judged, [parsed], f"{_system(run)} (ceiling {depth})", _collection(qrels, run))
+    values = _value_table(judged, [parsed], f"{system_of(run)} (ceiling {depth})", _collection(qrels, run))
     _note_zero_queries(values, judged, [parsed], run)
     return values
 
@@ -612,10 +612,6 @@ def _refuse_other_documents(run: pd.DataFrame, collection: Any) -> None:
             f"no document of the run is one of {collection.name}, though queries have the same ids, found "
             f"'{names[0]}'; evaluate it with the collection that it was made for"
         )
-
-
-def _system(run: pd.DataFrame) -> str:
-    return str(run.attrs.get("system") or "run")
 
 
 def _whose(run: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
 from mirblab.core.wording import counted
 from mirblab.data.collection import Collection, from_rows
-from mirblab.data.runs import order_run
+from mirblab.data.runs import order_run, system_of
 from mirblab.formula.metamath.database import Logic, read_logic
 from mirblab.formula.metamath.proving import LIMIT, Application, Goal, Outcome, Prover
 from mirblab.sources.metamath import PROVABLE
@@ -98,7 +98,7 @@ class Provability:
                 bar.update()
         values = pd.DataFrame(rows, columns=["measure", "query_id", "value"])
         values.insert(0, "collection", str(run.attrs.get("collection") or ""))
-        values.insert(0, "system", str(run.attrs.get("system") or "run"))
+        values.insert(0, "system", system_of(run))
         order = {name: place for place, name in enumerate(parsed)}
         return values.sort_values("measure", key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
@@ -119,7 +119,7 @@ class Provability:
                     rows.append((goal_id, rank, label, label in goal.used, closes, proof is not None))
                 bar.update()
         table = pd.DataFrame(rows, columns=["query_id", "rank", "doc_id", "used", "closes", "useful"])
-        table.insert(0, "system", str(run.attrs.get("system") or "run"))
+        table.insert(0, "system", system_of(run))
         return table
 
     def useful_proof(self, goal: Goal, label: str) -> Application | None:

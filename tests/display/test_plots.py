@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -118,6 +119,16 @@ def test_means_have_one_panel_per_collection() -> None:
     assert plots.means(both, ax=given) == given
     with pytest.raises(MirblabError, match="2 collections need as many axes, found 1"):
         plots.means(both, ax=given[0])
+
+
+def test_titles_of_three_panels_do_not_overlap() -> None:
+    """Three panels side by side are so narrow that the number of queries stands below a collection's name."""
+    names = ["arqmath-2020-task2", "arqmath-2021-task2", "ntcir12-wfb"]
+    systems = INTERVALS.assign(system=[f"structure+minilm+bm25 {row}" for row in range(len(INTERVALS))])
+    axes = plots.means(pd.concat([systems.assign(collection=name, n_queries=45) for name in names]))
+    axes[0].figure.canvas.draw()
+    boxes = [ax._left_title.get_window_extent() for ax in axes]
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
 
 
 def test_means_say_what_was_counted_and_show_chance() -> None:

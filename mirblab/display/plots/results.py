@@ -69,8 +69,9 @@ def means(
     longest = _axis_end(max([float(table.high.max()) if len(table) else 1.0, *levels.values()]))
     shortest = min(0.0, float(table.low.min())) if len(table) else 0.0
     styles = figure_styles(table.system)
+    letters = _LETTERS + (6 if wide < 3 else -4)
     for panel, (name, rows) in zip(axes, groups, strict=True):
-        _means_panel(rows, ax=panel, title=name, ends=(shortest, longest), unit=unit, styles=styles)
+        _means_panel(rows, ax=panel, title=name, letters=letters, ends=(shortest, longest), unit=unit, styles=styles)
         if name in levels:
             panel.axvline(levels[name], color=GREY, linestyle=":", linewidth=1.5, zorder=0)
             is_right = levels[name] > (0.88 if wide == 1 else 0.8) * longest  # where the word would leave the panel
@@ -114,6 +115,7 @@ def _means_panel(
     *,
     ax: Axes,
     title: str,
+    letters: int,
     ends: tuple[float, float],
     unit: str,
     styles: Mapping[str, tuple[str, str]],
@@ -126,8 +128,8 @@ def _means_panel(
     n_queries = int(table.n_queries.iloc[0])
     one = "query" if unit == "queries" else unit.removesuffix("s")
     size = f"({counted(n_queries, one, unit)})"
-    is_short = len(title) + len(size) < _LETTERS + 6
-    ax.set_title(f"{title} {size}" if is_short else f"{fill(title, _LETTERS + 6)}\n{size}")
+    is_short = len(title) + len(size) < letters
+    ax.set_title(f"{title} {size}" if is_short else f"{fill(title, letters)}\n{size}")
     return ax
 
 

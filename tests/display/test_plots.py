@@ -175,6 +175,10 @@ def test_p_values_fill_the_upper_triangle() -> None:
         ("↑ <.001", "bold"), ("↓ .030", "bold"), ("= 1.000", "normal"),
     ]  # fmt: skip
     assert ax.collections[0].get_array().mask.tolist() == [[False, False], [True, False]]
+    assert ax.get_title("left").endswith("bold: significant")
+    of_level = COMPARISON.copy()
+    of_level.attrs = {"alpha": 0.01}
+    assert plots.p_values(of_level).get_title("left").endswith("bold: p ≤ 0.01")
     with pytest.raises(MirblabError, match="one collection at a time, found c1, c2"):
         plots.p_values(pd.concat([COMPARISON, COMPARISON.assign(collection="c2")]))
 

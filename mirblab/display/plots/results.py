@@ -222,7 +222,8 @@ def _draw_grid(ax: Axes, numbers: pd.DataFrame, texts: np.ndarray, **options: An
 def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     """Draw the corrected p of every pair as an upper triangle: dark for small, bold for significant.
 
-    *table* is from `significance.compare`, one collection. An arrow says whether the row's system is better.
+    *table* is from `significance.compare`, one collection, whose level the title names. An arrow says whether the row's
+    system is better.
 
     >>> row = {"system_a": "a", "system_b": "b", "p_holm": 0.03, "difference": 0.1, "significant": True}
     >>> p_values(pd.DataFrame([row])).texts[0].get_text()
@@ -243,8 +244,9 @@ def p_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     _draw_grid(ax, p.clip(lower=1e-4).map(np.log10), wide.text.to_numpy(), vmin=-4, vmax=0, cmap="Blues_r", cbar=False)
     for text, is_significant in zip(ax.texts, wide.significant.to_numpy()[p.notna()], strict=True):
         text.set_fontweight("bold" if is_significant else "normal")
+    level = f"p ≤ {table.attrs['alpha']:g}" if "alpha" in table.attrs else "significant"
     ax.set_title(f"p {corrected}, 0 to 1, darker is stronger evidence\n"
-                 "↑ row's system better, ↓ worse; bold: significant", fontsize=9)  # fmt: skip
+                 f"↑ row's system better, ↓ worse; bold: {level}", fontsize=9)  # fmt: skip
     return ax
 
 

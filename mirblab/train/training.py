@@ -67,29 +67,32 @@ def train(
     """
     plan = recipe(name, **changes) if isinstance(name, str) else replace(name, **changes)
     plan = replace(plan, name=out) if out else plan
-    model_folder(plan.name)  # a name that cannot be is refused before the data are gathered
+    model_folder(plan.name)  # a name that cannot be, and a base that is not here, are refused before data are gathered
+    base = starting_encoder(plan)
     if plan.is_language_model:
-        base = starting_encoder(plan)
         if base.entry.get("pretokens", plan.pretokens) != plan.pretokens:
             raise MirblabError(
                 f"recipe '{plan.name}': its base has pretokens = {base.entry['pretokens']!r}; write "
                 f'pretokens = "{base.entry["pretokens"]}"'
             )
         tokenizer = local.load_anew(base.name, base.entry, base.folder).tokenizer
-        return _train(plan, gather_sentences(plan, tokenizer), evaluate, force)
+        return _train(plan, base, gather_sentences(plan, tokenizer), evaluate, force)
     if plan.collections:
-        return _train(plan, gather_lists(plan), evaluate, force)
+        return _train(plan, base, gather_lists(plan), evaluate, force)
     if views is None:
         from mirblab.analysis import lean_views
 
         views = lean_views.read_views(plan.data)
-    return _train(plan, gather_texts(plan, views), evaluate or _default_evaluation(plan, views), force)
+    return _train(plan, base, gather_texts(plan, views), evaluate or _default_evaluation(plan, views), force)
 
 
 def _train(
-    plan: Recipe, material: TrainingTexts | RankingLists | Sentences, evaluate: Evaluate | None, force: bool
+    plan: Recipe,
+    encoder: Encoder,
+    material: TrainingTexts | RankingLists | Sentences,
+    evaluate: Evaluate | None,
+    force: bool,
 ) -> Path:
-    encoder = starting_encoder(plan)
     fingerprint, precision = material.fingerprint(), resolve_precision(plan.precision, training_device())
     identity = plan.determining() | {"fingerprint": fingerprint, "precision": precision}
     identity |= _starting_revisions(plan, encoder)

@@ -23,6 +23,7 @@ from mirblab.encoders.encoding import encoder
 from mirblab.retrieval import rerank
 from mirblab.retrieval.systems import system
 from mirblab.sources import catalogue
+from mirblab.train import training
 from mirblab.train.command import run_training
 from mirblab.train.lists import gather_lists
 from mirblab.train.loop import read_log
@@ -307,6 +308,15 @@ def test_what_repeats_a_query_of_a_collection_apart_is_left_out(home: Path) -> N
     lines.to_json(other / "queries.jsonl", orient="records", lines=True)
     one, both = (gather_lists(recipe("mine", apart=apart)) for apart in ((), ("other",)))
     assert len(one) + len(one.held_out) - len(both) - len(both.held_out) == 1
+
+
+def test_a_base_that_is_not_trained_is_named_before_data_are_gathered(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gathering takes a minute, after which the error came."""
+    monkeypatch.setattr(training, "gather_lists", lambda plan: pytest.fail("it was gathered"))
+    with pytest.raises(MirblabError, match="encoder 'minilm-qa' is not trained yet; run: mirblab train minilm-qa"):
+        training.train("mine", base="minilm-qa")
 
 
 def test_a_list_has_its_relevant_document_first_and_no_near_duplicate(home: Path) -> None:

@@ -132,6 +132,29 @@ def test_signature_and_type_of_a_declaration_have_the_same_conclusion(shared: Pa
         ("Rocq", "`{K : Bar A} : P K", "(H : Bar A) : P H"),
         ("Rocq", "l `pre` k ++ m -> P", "(l `pre` (k ++ m)) -> P"),
         ("Rocq", "a + b `mod` c = d", "(a + (b `mod` c)) = d"),
+        ("Rocq", "P ><| V = W", "(P ><| V) = W"), ("Rocq", "H :!=: 1 -> P H", "(H :!=: 1) -> P H"),
+        ("Rocq", "f (M :^ x) = f M :^ x", "f (M :^ x) = ((f M) :^ x)"),
+        ("Rocq", "P 'N_G(A) 'Z(G)", "P ('N_G(A)) ('Z(G))"),
+        ("Rocq", "'O_p^'(G) = 'E_p^2(H)", "('O_p^'(G)) = ('E_p^2(H))"),
+        ("Rocq", "p^'.-group A", "(p^').-group A"), ("Rocq", "\\sigma(M)^'.-Hall(M) H", "((\\sigma(M))^').-Hall(M) H"),
+        ("Rocq", "[/\\ a = b, c & d]", "(a = b) /\\ c /\\ d"), ("Rocq", "[|| a, b | c]", "a || b || c"),
+        ("Rocq", "[&& P x, Q x & R x] = b", "(P x && Q x && R x) = b"),
+        ("Rocq", "abelian s`_i.+1 = t", "(abelian (s`_(i.+1))) = t"), ("Rocq", "'I_n.+1 -> R", "'I_(n.+1) -> R"),
+        ("Rocq", "a = b + c %[mod d] -> e", "((a = (b + c)) %[mod d]) -> e"),
+        ("Rocq", "A `|` B `<=` C `\\` D", "(A :|: B) \\subset (C :\\: D)"),
+        ("Rocq", "x \\in ~` `I_n", "x \\in (~` (`I_n))"),
+        ("Rocq", "{subset A <= B}", "A \\subset B"), ("Rocq", "\\prod_(i < n) F i * a", "(\\prod_(i < n) F i) * a"),
+        ("Rocq", "\\sum_(i < n) F i * a", "\\sum_(i < n) (F i * a)"), ("Rocq", "f \\max g + h", "(f \\max g) + h"),
+        ("Rocq", "foldr *%R 1 s", "foldr ( *%R ) 1 s"), ("Rocq", "x [*] y [=] z [-] x", "(x * y) = (z - x)"),
+        ("Rocq", "(a + b) mod c = d", "((a + b) mod c) = d"), ("Rocq", "n`! * m = 1", "(n`!) * m = 1"),
+        ("Lean", "f R ![a, b] = 0", "(f R (![a, b])) = 0"), ("Lean", "α →o β → γ", "α →o (β → γ)"),
+        ("Lean", "M →ₗ[R] N →ₗ[R] P", "M →ₗ[R] (N →ₗ[R] P)"),
+        ("Lean", "theorem t [Category* C] : P", "theorem t [Category C] : P"),
+        ("HOL", "!f:real^N->real e. P f e", "!f:(real^N->real) e. P f e"),
+        ("HOL", "&0 <= x$j /\\ a", "(&0 <= (x$j)) /\\ a"),
+        ("HOL", "!x:real^N y:real. P x y", "!(x:real^N) (y:real). P x y"), ("HOL", "(0..n-1)", "(0..(n - 1))"),
+        ("HOL", "f a continuous_on s /\\ b", "((f a) continuous_on s) /\\ b"),
+        ("HOL", "x dot y <= c", "(x dot y) <= c"),
         ("HOL", "|- !x y. x + y = y + x", "|- !a b. a + b = b + a"),
         ("HOL", "|- !x. &0 <= x ==> P x", "!x. (0 <= x) ==> P x"),
         ("HOL", "FOO |- x IN s UNION t", "x IN (s UNION t)"), ("HOL", "~(x = y) /\\ z", "(~(x = y)) /\\ z"),
@@ -183,7 +206,7 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
         ("Rocq", "#|A| = 2", "[U!eq,0[#,0[V!A]],1[N!2]]"), ("Rocq", "f #|A|", "[V!f,0[#,0[V!A]]]"),
         ("Rocq", "(h : #|A| = m) : m = k", "[O!forall,0[U!eq,0[#,0[V!A]],1[V!m]],1[U!eq,0[V!m],1[V!k]]]"),
         ("Rocq", "`|x - y| <= `|x|", "[O!leq,0[F!abs,0[O!minus,0[V!x],1[V!y]]],1[F!abs,0[V!x]]]"),
-        ("Rocq", "x `|` y", "[`|`,0[V!x],1[V!y]]"),
+        ("Rocq", "x `|` y", "[U!union,0[V!x],1[V!y]]"),
         ("Rocq", "x ≡ₚ y -> P", "[F!→,0[≡ₚ,0[V!x],1[V!y]],1[V!P]]"),
         ("Rocq", "root p x.[i] = p.[x]", "[U!eq,0[root,0[V!p],1[.&lsqb;,0[V!x],1[V!i]]],1[.&lsqb;,0[V!p],1[V!x]]]"),
         ("Rocq", "(f : g `]a, b[) : x \\in `[a, +oo[",
@@ -197,6 +220,14 @@ def test_a_statement_has_the_tree_of_the_same_formula_in_latex(language: str, te
          "[O!exists,0[O!forall,0[V!P,0[V!a]]],1[O!exists,0[V!B],1[V!Q,0[V!b]]]]"),
         ("Rocq", "(h : f (a, b), c) : Q", "[O!forall,0[V!f,0[M!V-2,0[V!a],1[V!b]]],1[V!c],2[V!Q]]"),
         ("Rocq", "{i:⟦m⟧} : φ₁ = i%stn", "[O!forall,0[M!D-⟦⟧,0[V!m]],1[U!eq,0[V!φ₁],1[V!i]]]"),
+        ("Rocq", "match l with S n => f n | O => y end = z",
+         "[U!eq,0[match,0[V!l],1[V!S,0[V!n]],2[V!f,0[V!n]],3[V!O],4[V!y]],1[V!z]]"),
+        ("Rocq", "b.(field) = field b", "[U!eq,0[field,0[V!b]],1[field,0[V!b]]]"),
+        ("Rocq", "m !! i = n ∪ m !! i", "[U!eq,0[lookup,0[V!m],1[V!i]],1[U!union,0[V!n],1[lookup,0[V!m],1[V!i]]]]"),
+        ("Rocq", "{homo f : aa bb / aa <= bb}", "[M!S-1,0[homo,0[V!f],1[O!leq,0[V!aa],1[V!bb]]]]"),
+        ("Rocq", "#|G : H| = 2", "[U!eq,0[#,0[F!:,0[V!G],1[V!H]]],1[N!2]]"),
+        ("Rocq", "\\forall aa \\near F, P aa", "[∀ᶠ,0[\\near,0[V!aa],1[V!F]],1[V!P,0[V!aa]]]"),
+        ("Rocq", "f @^-1` A = f @` B", "[U!eq,0[⁻¹',0[V!f],1[V!A]],1['',0[V!f],1[V!B]]]"),
         ("Rocq", "exists! x, f o g = x", "[∃!,0[U!eq,0[O!compose,0[V!f],1[V!g]],1[V!x]]]"),
         ("Rocq", "let x := a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
         ("HOL", "let x = a in x = b", "[let,0[V!a],1[U!eq,0[V!x],1[V!b]]]"),
@@ -219,11 +250,14 @@ def test_any_text_has_a_tree(language: str) -> None:
     """Unclosed brackets, signs alone, prose and nothing at all."""
     signs = "( ) [ ] { } | ‖ : := , . -> → /\\ ! ? ∀ \\ \\sum_ _ % # @ ` <. >. if then x 1 f.g .h ∈ A. { ∑ where"
     signs = [*signs.split(), "&", "=>", "∏", "let"]
+    signs += "[/\\ [|| 'N ^' `_ .( .[ %[ #|` `I_n `|` {homo \\forall \\max *%R end $ continuous_on .. ![".split()
+    bodies = ["match", "with", "|", "=>", ";", ")", "end", "x", ","]
     drawn = random.Random(0)
     texts = ["", " ", "Let x be a set.", "((((", "))))", "∀", "|- ", "theorem", "!", "\\big[", *signs]
     texts += [" ".join(drawn.choices(signs, k=drawn.randint(2, 12))) for _ in range(300)]
     inner = [":", "&", "|", "=>", ",", "x", "forall", "("]
     texts += [f"{{ x : {' '.join(drawn.choices(inner, k=drawn.randint(1, 8)))} }} -> y" for _ in range(300)]
+    texts += [f"match x {' '.join(drawn.choices(bodies, k=drawn.randint(1, 8)))}" for _ in range(300)]
     for text in texts:
         tree = read_source(text, language)
         assert len(tree) and tree.parents[0] == -1 and all(0 <= up < at for at, up in enumerate(tree.parents) if at), (

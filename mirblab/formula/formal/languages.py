@@ -46,7 +46,8 @@ class Language:
     `head` is what stands before a statement and says nothing of it, such as a keyword and the name of a theorem.
     `tight` says how tightly signs bind where that differs from the other languages. `prefixes` and `binders` say how
     tightly a sign holds what follows it, above `TIGHTEST` one argument only; a binder's variables go up to a sign of
-    `ends`. `words` are operations that are written as words, and `silent` signs say nothing that a search needs.
+    `ends`. `words`, and what `infix` matches, are operations that are written as words, and `silent` signs say nothing
+    that a search needs.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Language:
     ends: frozenset[str] = frozenset({","})
     words: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
+    infix: re.Pattern[str] = re.compile("(?!)")
 
     def tightness(self, sign: str) -> int:
         """Return how tightly a sign binds the expressions at its sides; -1 for what is no such sign."""
@@ -71,13 +73,17 @@ class Language:
             return _BY_SIGN[common]
         if sign in self.fences:
             return -1
-        if sign in self.words:
+        if sign in self.words or self.infix.fullmatch(sign):
             return RELATED
+        if sign[0] in ":`#" and sign[1:2] not in ("", ">") and not sign[1].isalpha():  # A :^ x, A #<= B of Rocq
+            return self.tightness(sign[1:])
+        if "%" in sign[1:] and sign[-1].isalpha():  # *%R is the function of an operation
+            return -1
         first = sign[0]
         if first.isalnum() or first in "_'\"([{⊥⊤∅∞√":
             return -1
         if first in "\\`" and sign[1:2].isalpha():
-            return RELATED
+            return -1 if first == "`" != sign[-1] else RELATED  # `I_n, and n `div` m
         return _BY_SIGN.get(first, MULTIPLIED)
 
 
@@ -97,79 +103,99 @@ LEAN = Language(
         r"|(?:instance|example)(?:\s+[^\s:({\[⦃]+)?)"
     ),
     token=re.compile(
-        r"(?:Type|Sort)\*|ℝ≥0∞?|[ℕℤ]∞|ℕ\+|//|∃!|[∀∃][ᶠᵐ]|[∑∏Σ][ᶠ']?|[ΠΣ]['₀₂]?|∫⁻?|⁻¹'?|'{2}|\.\.|:=|=>|⁻[¹ᵐ]"
+        r"(?:Type|Sort|Category)\*|!!?\[|ℝ≥0∞?|[ℕℤ]∞|ℕ\+|//|∃!|[∀∃][ᶠᵐ]|[∑∏Σ][ᶠ']?|[ΠΣ]['₀₂]?|∫⁻?|⁻¹'?|'{2}|\.\.|:=|=>|⁻[¹ᵐ]"
         rf"|«[^»]*»|{_LEAN_WORD}(?:\.(?:{_LEAN_WORD}|\d+))*(?:\.\{{[^{{}}]*\}})?"
         r"|\d+(?:\.\d+)?(?:e-?\d+)?|\.(?:" + _LEAN_WORD + r"|\d+)|λ|✝[⁰¹²³⁴-⁹]*"
-        r"|[→≃≅↪≤=+*][A-Za-z+*₀-₉ₐ-ₜᵃ-ᵡ₀ₗ-]*(?=\[)|×ℂ|<\|(?=\s)|(?<=\s)\|(?:>(?=[.\s])|[|_](?=\s))"
+        r"|[→≃≅↪≤=+*][A-Za-z+*₀-₉ₐ-ₜᵃ-ᵪ₀ₗ-]*(?=\[)|(?<=\s)[→≃↪][A-Za-z]{1,3}(?=\s)|×ℂ|<\|(?=\s)|(?<=\s)\|(?:>(?=[.\s])|[|_](?=\s))"
         r"|[()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;]|[ˣᵀᴴᶜ⁺†!]|ᵒᵖ"
         r"|[^\w\s()\[\]{}⟨⟩⟦⟧⌊⌋⌈⌉⦃⦄⟪⟫‖|,;∀∃∑∏¬√⇑↑↓∞⊤⊥∅·•ℙ∫⨆⨅⋃⋂⨁⨂]+[ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*|[^\w\s]['ᵃ-ᵡₐ-ₜᵢᵣᵤᵥⱼᶠᵐˢ₀-₉]*"
     ),
-    spelled={"-": "-", "||": "∨", "&&": "∧", "!=": "≠", "==": "=", "\\": "∖", "->": "→", "<->": "↔", "#": "card"},
+    spelled={"-": "-", "||": "∨", "&&": "∧", "!=": "≠", "==": "=", "\\": "∖", "->": "→", "<->": "↔", "#": "card",
+             "Category*": "Category"},
     tight={"#": -1, "<|": APPLIED, "|>": APPLIED},
     prefixes={"¬": NOT, "-": SCALED, "√": TIGHTEST, "∂": TIGHTEST, "#": TIGHTEST + 1},
     postfixes=frozenset("⁻¹ ᵀ ᴴ ᶜ ˣ ! † ⁺ ⁻ ᵒᵖ ₊ ⟆".split()),
-    fences=_FENCES,
+    fences=_FENCES | {"![": "]", "!![": "]"},
     binders=_QUANTIFIED | _BIG | _LAMBDAS,
     ends=frozenset({",", "↦", "=>"}),
     words=frozenset({"in", "with", "at", "extends", "deriving"}),
     silent=frozenset({"↑", "⇑", "↥", "@"}),
 )  # fmt: skip
+DIVIDERS = {"[/\\": "&", "[&&": "&", "[\\/": "|", "[||": "|"}  # of Rocq: what stands before the last of several
 _ROCQ_WORD = r"[^\W\d_λ]\w*'*"
 ROCQ = Language(
     name="Rocq",
     token=re.compile(
-        r"`\|(?:`(?!\|))?|`[\[\]]|`[({]|`[A-Za-z]\w*`|\.\[|[+-]oo\b"
-        r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@\^-1:|@[:*]|<\[|\]>|\\(?=\w)"
-        r"|\*m:?(?!\w)|<\|(?:<\|)?|(?<=\s)\|:(?=\s)"
-        r"|%:~?\w+|(?<=[\w')\]}⟧])%[A-Za-z]\w*|\.[-+*][\w.]+|\.\d|'[A-Za-z]+|#\||=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/]"
+        r"`\|(?:`(?!\|))?|`[\[\]]|`[({]|`[A-Za-z]\w*`|`_|`[A-Z](?=_)|`!|[.%]\[|\.\(|\[(?:[-+*/^=<>#]+|\+X\*)\]|[+-]oo\b|\[(?:/\\|\\/|&&|\|\||~:)|'\[|><\||\^'[+-]?|\^#"
+        r"|\\is(?:n't)?(?: an?)?\b|\\[A-Za-z]+'?|%\||\|\||:\|:|:\\:|@(?:\^-1)?[:`]|@\*|<\[|\]>|\\(?=\w)"
+        r"|\*m:?(?!\w)|[-+*/:<>=^&|]+%[A-Z]\w*|(?<=\[)(?:f?set|pred)[:~`]|<\|(?:<\|)?|(?<=\s)\|[:`](?=\s)"
+        r"|%:~?\w+|(?<=[\w')\]}⟧])%[A-Za-z]\w*|\.[+*]\w+|\.-\d+|(?:\.-[^\W\d]\w*)+|\.\d|'[A-Za-z]+\d*(?:\*(?=_))?|#\|`?|=[12i](?!\w)|\^-1|\^[T*](?!\w)|%[%/=]"
         rf"|<<|>>|\[~|∃!|exists!|{_ROCQ_WORD}(?:\.{_ROCQ_WORD})*|\d+|,,|[()\[\]{{}},;]|@(?=[A-Za-z(])|\||_"
         r"|[^\w\s()\[\]{},;|@_%⟦⟧⟨⟩⌊⌋⌈⌉∀∃∏∑¬]+[ᵢ-ᵪ₀-₉ₐ-ₜ]*|\S"
     ),
     spelled=parse_spellings(r"""
 → ->
 ↔ <->
-∧ /\ &&
+∧ /\ && &
 ∨ \/ ||
 ¬ ~ ~~
-= == =1 =2 =i :=:
-≠ != <>
-≤ <=
-≥ >=
+= == =1 =2 =i :=: :==: [=]
+≠ != <> :!=: [#] ~=
+< [<]
+≤ <= [<=]
+≥ >= [>=]
++ [+]
+- [-] [--]
+* [*]
+/ [/]
 ∈ \in \is
 ∉ \notin \isn't
-⊆ \subset <:
-⊂ \proper
-∪ :|:
-∩ :&:
-∖ :\:
+⊆ \subset <: `<=`
+⊂ \proper `<`
+∪ :|: `|`
+∩ :&: `&`
+∖ :\: `\`
+∆ `+`
+ᶜ ~`
+'' @: @`
+⁻¹' @^-1: @^-1`
+|: |`
+:\ `\
 ∘ \o o
 ∣ %|
-^ ^+
+^ ^+ [^]
 ∑ \sum
 ∏ \prod
 ∀ forall ∏
+∀ᶠ \forall
 ∃ exists exists2 ∑
 ∃! exists!
 ⋃ \bigcup
 ⋂ \bigcap
 ∅ set0
-× **
+× ** `*`
+! `!
+lookup !!
 ℕ nat
 ℤ int
 ℂ algC
 ℚ rat
 """),
-    tight=dict.fromkeys("`div` `mod` `quot` `rem` `max` `min`".split(), MULTIPLIED)
-    | {"o": COMPOSED, "&&": 62, "||": 60, "==>": 57, "~~": -1, "|:": ADDED, ":\\:": 68},
-    prefixes={"~": NOT, "~~": SCALED, "-": SCALED, "!": SCALED}
+    tight=dict.fromkeys("`div` `mod` `quot` `rem` `max` `min` mod ><| \\x \\max \\min".split(), MULTIPLIED)
+    | dict.fromkeys("|: |` [+X*]".split(), ADDED) | dict.fromkeys("--> %=".split(), RELATED)
+    | dict.fromkeys("~~ \\oo \\bar".split(), -1) | dict.fromkeys(":\\: `\\`".split(), 68)
+    | {"o": COMPOSED, "!!": COMPOSED, "!!!": COMPOSED, "&&": 62, "||": 60, "<$>": 60, "==>": 57, "&": PIPED},
+    prefixes={"~": NOT} | dict.fromkeys("~~ - ! ~` [--]".split(), SCALED)
     | dict.fromkeys(("\\dim", "\\rank", "\\det", "\\tr"), TIGHTEST),
-    postfixes=frozenset("^-1 ^* ^T".split()),
-    fences=_FENCES | {"#|": "|", "<[": "]>", "<<": ">>", "[~": "]", ".[": "]",
-                      "`|": "|", "`[": "[", "`]": "[", "`(": ")", "`{": "}"},
-    binders=dict.fromkeys("∀ forall ∏ ∃ exists exists2 ∃! exists! ∑ fun λ".split(), DEFINED)
+    postfixes=frozenset("^-1 ^* ^T ^' ^'+ ^'- ^# `!".split()),
+    fences=_FENCES | dict.fromkeys(["[~", "[~:", ".[", "%[", "'[", *DIVIDERS], "]") | {".(": ")"}
+    | {"#|": "|", "#|`": "|", "<[": "]>", "<<": ">>", "`|": "|", "`[": "[", "`]": "[", "`(": ")", "`{": "}"},
+    binders=dict.fromkeys("∀ forall \\forall ∏ ∃ exists exists2 ∃! exists! ∑ fun λ".split(), DEFINED)
     | dict.fromkeys(
-        r"\sum \prod \big \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \dprod \cprod \matrix \join \meet \row"
-        r" \col \mxblock \mxdiag \mxcol \mxrow \lcm \gcd \bigA".split(), MULTIPLIED - 3),
+        r"\sum \esum \int \max \min \bigcup \bigcap \sup \inf \bigmax \bigmin \join \meet \lcm \gcd \bigA".split(),
+        MULTIPLIED - 3)
+    | dict.fromkeys(
+        r"\prod \big \dprod \cprod \matrix \row \col \mxblock \mxdiag \mxcol \mxrow".split(), MULTIPLIED + 1),
     ends=frozenset({",", "=>"}),
     words=frozenset({"in", "is", "of", "with", "as", "do"}),
     silent=frozenset({"@"}),
@@ -200,6 +226,7 @@ HOL = Language(
 ∣ divides
 ∀ !
 ∃ ?
+∃! ?!
 ∑ sum nsum
 ∏ product nproduct
 ⋃ UNIONS
@@ -213,12 +240,13 @@ HOL = Language(
 ℝ real
 ℂ complex
 """),
-    tight={"DIFF": 68},
+    tight={"DIFF": 68, "..": 60, "$": COMPOSED} | dict.fromkeys(("dot", "cross", "hull"), MULTIPLIED),
     prefixes={"~": NOT, "--": SCALED, "&": TIGHTEST},
     fences=_FENCES,
     binders={"!": DEFINED, "?": DEFINED, "?!": DEFINED, "@": DEFINED, "\\": DEFINED, "lambda": DEFINED, "!!": DEFINED},
     ends=frozenset({"."}),
     words=frozenset("IN SUBSET PSUBSET UNION INTER DIFF INSERT DELETE o CROSS divides pow EXP DIV MOD "
-                    "HAS_SIZE subgroup_of normal_subgroup_of has_derivative".split()),
+                    "HAS_SIZE homeomorphic within".split()),
     silent=frozenset({"&"}),
+    infix=re.compile(r"has_\w+|isomorphic_\w+|\w+_o[fn]"),
 )  # fmt: skip

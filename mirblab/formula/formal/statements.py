@@ -63,7 +63,7 @@ def read_source(source: str, language: str) -> Tree:
     """
     if source[:1] == _PARTS_FOLLOW:
         return _row("?names", [f"T!{part}" for part in source[1:].split()])  # a wildcard, so that it has no token
-    if source[:1] == "$" == source[-1:]:
+    if len(source) > 1 and source[0] == "$" == source[-1]:
         return operator_tree(parse_latex(source[1:-1]))
     try:
         return read_metamath(source) if language == METAMATH else read_term(source, language)

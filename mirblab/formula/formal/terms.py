@@ -9,11 +9,13 @@ from mirblab.formula.formal.languages import (
     APPLIED,
     ASCRIBED,
     DEFINED,
+    DIVIDERS,
     HOL,
     INTEGRALS,
     LEAN,
     MULTIPLIED,
     PIPED,
+    RELATED,
     RIGHT,
     ROCQ,
     TIGHTEST,
@@ -30,7 +32,7 @@ _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split()
 _QUANTIFIER = "O!forall"
 _CLOSERS = ")]}⟩⟧⦄⌋⌉⟫⟯"
 _OPENERS = frozenset("( [ { ⦃ `( `{".split())
-_BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#"}
+_BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#", "#|`": "#"}
 
 
 def read_term(text: str, language: str) -> Tree:
@@ -135,6 +137,17 @@ class _Reading:
             if token == ".[" and pieces:  # p.[x] of Rocq
                 pieces[-1] = grown.add(token, [pieces[-1], self.operand()])
                 continue
+            if token == ".(" and pieces:  # r.(field) of Rocq
+                pieces[-1] = self.applied([self.operand(), pieces[-1]])
+                continue
+            if token == "%[" and pieces:  # a = b %[mod c] of Rocq
+                if loosest >= RELATED:
+                    break
+                pieces = [grown.add(token, [self.applied(pieces), self.operand()])]
+                continue
+            if token == "`_" and pieces:  # s`_i of Rocq
+                pieces[-1] = grown.add(token, [pieces[-1], *self.subscript()])
+                continue
             if (
                 pieces
                 and (token in language.postfixes or token[:2] == "%:")
@@ -146,7 +159,8 @@ class _Reading:
                 if pieces:
                     pieces[-1] = self.projected(token, pieces[-1])
                 continue
-            joins = bool(pieces) and token not in language.binders and token not in self.bound
+            is_operand = self.is_binder(token) or token in self.bound or self.is_notation()
+            joins = bool(pieces) and not is_operand
             tight = language.tightness(token) if joins or token == ":=" else -1
             if tight < 0 or token in language.silent or opens:
                 if pieces and loosest >= TIGHTEST:
@@ -162,9 +176,14 @@ class _Reading:
             if tight == APPLIED:
                 pieces = [left] if self.peek()[:1] == "." else [self.piped(token, left)]
                 continue
-            about = [self.operand()] if self.peek() == "[" and self.is_glued[self.at - 1] else []  # M →ₗ[R] N
-            right = self.line(tight - 1 if common in RIGHT else tight)
-            if tight == ASCRIBED:
+            if tight == ASCRIBED and language is ROCQ and self.closers[-1:] == ["}"]:  # {homo f : x y / R x y}
+                self.names({"/"})
+                pieces = [self.applied([left, self.line(0)])]
+                continue
+            has_ring = language is LEAN and self.peek() == "[" and self.is_glued[self.at - 1]
+            about = [self.operand()] if has_ring else []  # M →ₗ[R] N
+            right = self.line(tight - 1 if common in RIGHT or common[0] in "→≃↪" else tight)
+            if tight == ASCRIBED and self.closers[-1:] != ["|"]:  # but the index of a subgroup, #|G : H|
                 pieces = [left]
                 continue
             label = operation_name(token, language.spelled)
@@ -194,7 +213,7 @@ class _Reading:
         return not has_left or not self.is_glued[self.at - 1] and self.closers[-1:] != ["}"]
 
     def is_end(self, token: str) -> bool:
-        if token in _CLOSERS or token in (",", ";", ">>", "]>", "then", "else") or token in self.language.ends:
+        if token in _CLOSERS or token in (",", ";", ">>", "]>", "then", "else", "end") or token in self.language.ends:
             return True
         return bool(self.closers) and token == self.closers[-1]
 
@@ -222,11 +241,11 @@ class _Reading:
     def operand(self) -> int:
         """Return the next expression without what follows it; -1 for what says nothing."""
         language, grown = self.language, self.grown
-        token = self.tokens[self.at]
+        token, is_binder = self.tokens[self.at], self.is_binder(self.tokens[self.at])
         self.at += 1
         if token in language.silent or token == "_":
             return -1
-        if token in language.binders:
+        if is_binder:
             return self.binder(token)
         if token in language.prefixes:
             return grown.add(operation_name(token, language.spelled), [self.line(language.prefixes[token] - 1)])
@@ -238,11 +257,55 @@ class _Reading:
             return self.conditional()
         if token == "let" and language is not LEAN:
             return self.local_definition()
+        if token == "match" and language is ROCQ:
+            return self.cases()
         if "0" <= token[0] <= "9":
             return grown.add(f"N!{token}")
+        if language is ROCQ and token[0] in "'\\`":
+            return self.notation(token)
         if token[0].isalpha() or token[0] in "_'«":
             return self.named(token)
-        return grown.add(operation_name(token, language.spelled))
+        return grown.add(operation_name(token.split("%")[0] or token, language.spelled))
+
+    def is_binder(self, token: str) -> bool:
+        r"""Return whether a sign binds variables; that of a large operation of Rocq, \max, has an index behind it."""
+        if token[:1] != "\\" or len(token) == 1 or token in self.language.spelled:
+            return token in self.language.binders
+        return token in self.language.binders and self.tokens[self.at + 1 : self.at + 2] in (["_"], ["["])
+
+    def is_notation(self) -> bool:
+        r"""Return whether a sign of Rocq is no operation between two terms but has operands behind it: \sigma(M)."""
+        token, behind = self.peek(), self.tokens[self.at + 1 : self.at + 2]
+        is_named = self.language is ROCQ and token[0] == "\\" and token not in self.language.spelled
+        return is_named and behind in (["("], ["_"]) and self.is_glued[self.at]
+
+    def notation(self, token: str) -> int:
+        """Return a sign of Rocq with the operands that no blank parts from it: 'N_G(A), 'E_p^2(G), 'O_p^'(G)."""
+        operands: list[int] = []
+        while self.at < len(self.tokens) and self.is_glued[self.at - 1]:
+            if self.peek() in ("(", "["):
+                operands.append(self.operand())
+            elif self.peek() == "_" or self.peek() == "^" and self.tokens[self.at + 2 : self.at + 3] == ["("]:
+                operands += self.subscript()
+            elif self.peek() == "^'" and operands and self.tokens[self.at + 1 : self.at + 2] == ["("]:
+                self.at += 1
+                operands[-1] = self.projected("^'", operands[-1])
+            else:
+                break
+        made = self.grown.add(operation_name(token, self.language.spelled), operands)
+        self.spines.add(made)
+        return made
+
+    def subscript(self) -> list[int]:
+        """Pass the sign of a script and return the operand behind it, or none."""
+        self.at += 1
+        if self.at == len(self.tokens) or self.is_end(self.peek()):
+            return []
+        operand = self.operand()
+        while self.peek()[:2] in (".+", ".-", ".*") and operand >= 0 and self.is_glued[self.at - 1]:  # 'I_n.+1
+            operand = self.projected(self.peek(), operand)
+            self.at += 1
+        return [operand] if operand >= 0 else []
 
     def divider(self) -> str:
         """Return the sign between type and property in {x : A & B x} or {x : A | B x} of Rocq; "" for others."""
@@ -277,6 +340,20 @@ class _Reading:
                 parts.append(self.line(DEFINED))
         return self.grown.add("if", parts)
 
+    def cases(self) -> int:
+        """Return match a with b => c | d => e end of Rocq as an operation of all five."""
+        self.closers.append("with")
+        operands = [self.line(0)]
+        self.at += self.peek() == "with"
+        self.closers[-1] = "|"
+        while self.at < len(self.tokens) and self.peek() != "end" and self.peek() not in _CLOSERS:
+            before = self.at
+            operands.append(self.line(0))
+            self.at += self.at == before or self.peek() in ("|", ",", "=>")
+        self.at += self.peek() == "end"
+        self.closers.pop()
+        return self.grown.add("match", self.telling(operands))
+
     def local_definition(self) -> int:
         """Return let x := a in b of Rocq, or let x = a in b of HOL, as an operation of a and b."""
         self.closers.append("in")
@@ -308,7 +385,7 @@ class _Reading:
         """Return a quantifier, a function or a large operation: its domains and conditions, then its body."""
         language = self.language
         label = "O!lambda" if token in ("fun", "λ", "\\", "lambda") else operation_name(token, language.spelled)
-        if token[0] == "\\" and len(token) > 1:  # \sum_(i < n) F i, \big[op/idx]_(i in A) F i
+        if self.peek() in ("_", "[") and token[0] == "\\":  # \sum_(i < n) F i, \big[op/idx]_(i in A) F i
             operands = [self.operand()] if self.peek() == "[" else []
             if self.peek() == "_":
                 self.at += 1
@@ -347,6 +424,8 @@ class _Reading:
                 found += self.names({self.closers[-1]}) if self.is_binding(token) else self.grouped(token)
                 self.closers.pop()
             elif token in (":", ","):
+                if self.language is HOL:
+                    self.end_type()
                 found.append(self.line(ASCRIBED))
                 if self.peek() == ":=":
                     self.at += 1
@@ -361,6 +440,19 @@ class _Reading:
                 right = self.line(self.language.tightness(token))
                 found.append(self.grown.add(operation_name(token, self.language.spelled), [left, right]))
         return [part for part in found if part >= 0 and self.grown.labels[part] != "W!"]
+
+    def end_type(self) -> None:
+        """Put a comma between a type of HOL and a single letter behind it, which is the next variable: !x:real y."""
+        depth = 0
+        for place in range(self.at, len(self.tokens)):
+            token, before = self.tokens[place], self.tokens[place - 1]
+            depth += (token in ("(", "[")) - (token in _CLOSERS)
+            if depth < 0 or token in self.language.ends:
+                return
+            if depth == 0 and _LETTER.fullmatch(token) and (before[-1].isalnum() or before[-1] in ")'"):
+                self.tokens.insert(place, ",")
+                self.is_glued.insert(place, False)
+                return
 
     def is_binding(self, opener: str) -> bool:
         """Return whether a group has names and a colon, not a type alone, as [Group G] and `{Group G} have.
@@ -388,7 +480,8 @@ class _Reading:
 
     def group(self, opener: str) -> int:
         """Return the operation of a bracket: in parentheses what stands there, else its elements in the bracket."""
-        closer = self.language.fences[opener]
+        divider = DIVIDERS.get(opener, "")
+        closer = divider or self.language.fences[opener]
         self.closers.append(closer)
         elements: list[int] = []
         while self.at < len(self.tokens):
@@ -396,15 +489,23 @@ class _Reading:
             if self.peek() not in _CLOSERS and (self.peek() != closer or not elements and self.opens_bar(False)):
                 elements.append(self.line(0))
             token = self.peek()
-            if token == closer or token in _CLOSERS:
-                self.at += token == closer or closer == "[" and token == "]"  # an interval: `]a, b[ or `]a, b]
+            if token == closer and not divider or token in _CLOSERS:
+                # an interval, `]a, b[ or `]a, b], and a list with a divider end with either
+                self.at += token == closer or (closer == "[" or bool(divider)) and token == "]"
                 break
-            self.at += 1 if token in (",", ";") or self.at == before or token in self.language.ends else 0
+            self.at += 1 if token in (",", ";", divider) or self.at == before or token in self.language.ends else 0
         self.closers.pop()
-        if opener in ("(", ".[") and len(elements) == 1:
+        if opener in ("(", ".(", ".[", "%[") and len(elements) == 1:
             return elements[0]
-        if opener == "{" and len(elements) == 1 and self.grown.labels[elements[0]] == "O!conditional-set":
-            return elements[0]
+        if opener == "{" and len(elements) == 1:
+            only = elements[0]
+            below = self.grown.operands[only]
+            if self.grown.labels[only] == "O!conditional-set":
+                return only
+            if self.language is ROCQ and below and self.grown.labels[below[0]] == "subset":  # {subset A <= B}
+                return self.grown.add("O!subset", self.grown.operands[below[0]] + below[1:])
+        if divider:
+            return self.grown.add(operation_name(opener[1:], self.language.spelled), elements)
         names = {"{": "M!S-", "(": "M!V-"}
         label = f"{names[opener]}{len(elements)}" if opener in names else f"M!D-{opener}{closer}"
         return self.grown.add(_BRACKETS.get(opener, label), elements)

@@ -134,19 +134,12 @@ class _Reading:
             if token[0] == "%" and token[1:2].isalpha():  # a scope of Rocq
                 self.at += 1
                 continue
-            if token == ".[" and pieces:  # p.[x] of Rocq
-                pieces[-1] = grown.add(token, [pieces[-1], self.operand()])
-                continue
-            if token == ".(" and pieces:  # r.(field) of Rocq
-                pieces[-1] = self.applied([self.operand(), pieces[-1]])
+            if self.takes_suffix(pieces):
                 continue
             if token == "%[" and pieces:  # a = b %[mod c] of Rocq
                 if loosest >= RELATED:
                     break
                 pieces = [grown.add(token, [self.applied(pieces), self.operand()])]
-                continue
-            if token == "`_" and pieces:  # s`_i of Rocq
-                pieces[-1] = grown.add(token, [pieces[-1], *self.subscript()])
                 continue
             if (
                 pieces
@@ -196,6 +189,17 @@ class _Reading:
                 left = grown.add(label, [left, right, *about])
             joined, pieces = left, [left]
         return self.applied(pieces)
+
+    def takes_suffix(self, pieces: list[int]) -> bool:
+        """Return whether p.[x], r.(field) or s`_i of Rocq comes next, and let the last of the *pieces* take it."""
+        token = self.peek()
+        if not pieces or token not in (".[", ".(", "`_"):
+            return False
+        if token == ".(":
+            pieces[-1] = self.applied([self.operand(), pieces[-1]])
+        else:
+            pieces[-1] = self.grown.add(token, [pieces[-1], *(self.subscript() if token == "`_" else [self.operand()])])
+        return True
 
     def piped(self, token: str, left: int) -> int:
         """Return f <| x or x |> f as f x; of what follows <| all is the argument."""

@@ -118,8 +118,9 @@ class _Reading:
                 return False
         return self.is_declaration
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+    def peek(self, ahead: int = 0) -> str:
+        """Return the next token, or the one so many tokens *ahead* of it; "" behind the last."""
+        return self.tokens[self.at + ahead] if self.at + ahead < len(self.tokens) else ""
 
     def line(self, loosest: int) -> int:
         """Return the operation of what follows, up to an end or a sign that binds no more tightly than *loosest*."""
@@ -245,7 +246,8 @@ class _Reading:
     def operand(self) -> int:
         """Return the next expression without what follows it; -1 for what says nothing."""
         language, grown = self.language, self.grown
-        token, is_binder = self.tokens[self.at], self.is_binder(self.tokens[self.at])
+        token = self.tokens[self.at]
+        is_binder = self.is_binder(token)
         self.at += 1
         if token in language.silent or token == "_":
             return -1
@@ -273,15 +275,14 @@ class _Reading:
 
     def is_binder(self, token: str) -> bool:
         r"""Return whether a sign binds variables; that of a large operation of Rocq, \max, has an index behind it."""
-        if token[:1] != "\\" or len(token) == 1 or token in self.language.spelled:
-            return token in self.language.binders
-        return token in self.language.binders and self.tokens[self.at + 1 : self.at + 2] in (["_"], ["["])
+        is_large = token[:1] == "\\" and len(token) > 1 and token not in self.language.spelled
+        return token in self.language.binders and (not is_large or self.peek(1) in ("_", "["))
 
     def is_notation(self) -> bool:
         r"""Return whether a sign of Rocq is no operation between two terms but has operands behind it: \sigma(M)."""
-        token, behind = self.peek(), self.tokens[self.at + 1 : self.at + 2]
+        token = self.peek()
         is_named = self.language is ROCQ and token[0] == "\\" and token not in self.language.spelled
-        return is_named and behind in (["("], ["_"]) and self.is_glued[self.at]
+        return is_named and self.peek(1) in ("(", "_") and self.is_glued[self.at]
 
     def notation(self, token: str) -> int:
         """Return a sign of Rocq with the operands that no blank parts from it: 'N_G(A), 'E_p^2(G), 'O_p^'(G)."""
@@ -289,9 +290,9 @@ class _Reading:
         while self.at < len(self.tokens) and self.is_glued[self.at - 1]:
             if self.peek() in ("(", "["):
                 operands.append(self.operand())
-            elif self.peek() == "_" or self.peek() == "^" and self.tokens[self.at + 2 : self.at + 3] == ["("]:
+            elif self.peek() == "_" or self.peek() == "^" and self.peek(2) == "(":
                 operands += self.subscript()
-            elif self.peek() == "^'" and operands and self.tokens[self.at + 1 : self.at + 2] == ["("]:
+            elif self.peek() == "^'" and operands and self.peek(1) == "(":
                 self.at += 1
                 operands[-1] = self.projected("^'", operands[-1])
             else:
@@ -328,13 +329,19 @@ class _Reading:
         self.closers.append(divider)
         operands = self.names({divider})
         self.closers[-1] = "}"
-        while self.at < len(self.tokens) and self.peek() not in _CLOSERS:
-            before = self.at
-            operands.append(self.line(0))
-            self.at += self.at == before  # a sign between two terms
-        self.at += self.peek() == "}"
+        operands += self.terms("}")
         self.closers.pop()
         return self.grown.add(operation_name("∃", self.language.spelled), self.telling(operands))
+
+    def terms(self, end: str) -> list[int]:
+        """Return the terms up to an *end*, which is passed, and pass the signs between them."""
+        found: list[int] = []
+        while self.at < len(self.tokens) and self.peek() != end and self.peek() not in _CLOSERS:
+            before = self.at
+            found.append(self.line(0))
+            self.at += self.at == before  # a sign between two terms
+        self.at += self.peek() == end
+        return found
 
     def conditional(self) -> int:
         parts = [self.line(0)]
@@ -350,11 +357,7 @@ class _Reading:
         operands = [self.line(0)]
         self.at += self.peek() == "with"
         self.closers[-1] = "|"
-        while self.at < len(self.tokens) and self.peek() != "end" and self.peek() not in _CLOSERS:
-            before = self.at
-            operands.append(self.line(0))
-            self.at += self.at == before or self.peek() in ("|", ",", "=>")
-        self.at += self.peek() == "end"
+        operands += self.terms("end")
         self.closers.pop()
         return self.grown.add("match", self.telling(operands))
 
@@ -484,18 +487,18 @@ class _Reading:
 
     def group(self, opener: str) -> int:
         """Return the operation of a bracket: in parentheses what stands there, else its elements in the bracket."""
-        divider = DIVIDERS.get(opener, "")
-        closer = divider or self.language.fences[opener]
-        self.closers.append(closer)
+        divider, closer = DIVIDERS.get(opener, ""), self.language.fences[opener]
+        self.closers.append(divider or closer)
         elements: list[int] = []
         while self.at < len(self.tokens):
             before = self.at
-            if self.peek() not in _CLOSERS and (self.peek() != closer or not elements and self.opens_bar(False)):
+            if self.peek() not in _CLOSERS and (
+                self.peek() != self.closers[-1] or not elements and self.opens_bar(False)
+            ):
                 elements.append(self.line(0))
             token = self.peek()
-            if token == closer and not divider or token in _CLOSERS:
-                # an interval, `]a, b[ or `]a, b], and a list with a divider end with either
-                self.at += token == closer or (closer == "[" or bool(divider)) and token == "]"
+            if token == closer or token in _CLOSERS:
+                self.at += token == closer or closer == "[" and token == "]"  # an interval: `]a, b[ or `]a, b]
                 break
             self.at += 1 if token in (",", ";", divider) or self.at == before or token in self.language.ends else 0
         self.closers.pop()

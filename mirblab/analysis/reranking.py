@@ -13,6 +13,7 @@ from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.wording import counted
 from mirblab.data import runs
 from mirblab.data.collection import Collection
+from mirblab.display.escape import format_interval, format_value
 from mirblab.evaluation import measures, published, significance
 from mirblab.formula.in_text import FormulaReader
 from mirblab.retrieval import fusion, rerank, systems
@@ -199,7 +200,7 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
     >>> rows += [row | {"collection": "d", "weight": 0.3, "change": 0.02, "p": 0.3}]
     >>> describe_reranking(pd.DataFrame(rows))[0]  # doctest: +NORMALIZE_WHITESPACE
     'Reranking after bm25 lowers the value significantly in 1 of 2 combinations of first stage, setting and collection
-    and raises it significantly in none (Holm, p < 0.05); the lowest significant change is -10.0 points, by r alone at
+    and raises it significantly in none (Holm, p < 0.05); the lowest significant change is −10.0 points, by r alone at
     depth 5 after bm25 on c.'
     """
     if effects.empty:
@@ -215,18 +216,18 @@ def describe_reranking(effects: pd.DataFrame, alpha: float = 0.05) -> list[str]:
         f"Reranking after {' or '.join(map(str, effects.system.unique()))} lowers the value significantly in "
         f"{int(lower.sum()) or 'none'} of {len(effects)} combinations of first stage, setting and collection and "
         f"raises it significantly in {int(higher.sum()) or 'none'} (Holm, p < {alpha:g}); the lowest {kind}change is "
-        f"{100 * least.change:+z.1f} points, by {_setting_name(least)} after {least.system} on {least.collection}."
+        f"{_points(100 * least.change)} points, by {_setting_name(least)} after {least.system} on {least.collection}."
     )
     alone = effects[effects.weight == effects.weight.max()]
     of_depth = alone.groupby("depth")[["collection", "system"]].apply(lambda part: len(part.drop_duplicates()))
     everywhere = alone[alone.depth.isin(of_depth[of_depth == of_depth.max()].index)]
     by_depth = 100 * everywhere.groupby("depth").change.mean()
-    at = [f"by {by_depth[depth]:+z.1f} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
+    at = [f"by {_points(by_depth[depth])} points at depth {depth}" for depth in dict.fromkeys(by_depth.index[[0, -1]])]
     why = f"The order of the reranker {_weight_name(alone.weight.iloc[0])} changes the mean {' and '.join(at)}"
     is_high = alone.first_stage > alone.first_stage.median()
     if is_high.any():
         high, low = (100 * alone[rows].change.mean() for rows in (is_high, ~is_high))
-        why += f", by {high:+z.1f} where the first stage is above its median and by {low:+z.1f} elsewhere"
+        why += f", by {_points(high)} where the first stage is above its median and by {_points(low)} elsewhere"
     return [when, f"{why}.", _describe_choices(held_out_choices(effects))]
 
 
@@ -278,8 +279,11 @@ def _describe_choices(chosen: pd.DataFrame) -> str:
 
 
 def _mean_and_interval(changes: np.ndarray) -> str:
-    low, high = _interval(changes)
-    return f"{changes.mean():+z.1f} [{low:+z.1f}, {high:+z.1f}]"
+    return f"{_points(changes.mean())} {format_interval(*_interval(changes), '+.1f')}"
+
+
+def _points(change: float) -> str:
+    return format_value(change, how="+.1f")
 
 
 def _setting_name(row: pd.Series) -> str:
@@ -374,8 +378,8 @@ def rerank_table(curves: pd.DataFrame, depth: int, papers: Mapping[str, str] | N
         texts = []
         for name, value in shown:
             theirs = printed(name, first.collection) if printed else None
-            distance = "" if theirs is None else f" ({100 * value - theirs:+z.2f})"
-            texts.append("-" if np.isnan(value) else f"{100 * value:.2f}{distance}")
+            distance = "" if theirs is None else f" ({format_value(100 * value - theirs, how='+.2f')})"
+            texts.append("–" if np.isnan(value) else f"{100 * value:.2f}{distance}")
         return " / ".join([*texts, f"{100 * first.ceiling:.2f}"])
 
     order = at.collection.drop_duplicates(), at.system.drop_duplicates()

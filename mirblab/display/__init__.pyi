@@ -1,5 +1,6 @@
 from . import plots as plots
 from .escape import format_interval as format_interval
+from .escape import format_value as format_value
 from .figures import GREY as GREY
 from .figures import PALETTE as PALETTE
 from .figures import figure_style as figure_style

@@ -352,7 +352,7 @@ def count_without_formula(
     `note` is there where most queries or documents have none; it names the *language* that was read as words.
 
     >>> count_without_formula([True, True], [False, False, True])["note"]
-    'no formula in 0 of 2 queries and 2 of 3 documents'
+    '0 of 2 queries and 2 of 3 documents have no formula'
     >>> count_without_formula([True, True], [True, True, True])
     {'no_formula': {'queries': [0, 2], 'documents': [0, 3]}}
     """
@@ -361,7 +361,7 @@ def count_without_formula(
     found: dict[str, Any] = {"no_formula": counts}
     if any(2 * n_lacking > n_texts for n_lacking, n_texts in counts.values()):
         shares = " and ".join(f"{n:,} of {total:,} {what}" for what, (n, total) in counts.items())
-        found["note"] = f"no formula in {shares}{f'; texts in {language} are read as words' if language else ''}"
+        found["note"] = f"{shares} have no formula{f'; texts in {language} are read as words' if language else ''}"
     return found
 
 

@@ -148,16 +148,16 @@ def test_the_verdict_counts_what_is_significant_after_holm():
     when, why, what = describe_reranking(pd.DataFrame(rows))
     assert when == (
         "Reranking after bm25 lowers the value significantly in 1 of 3 combinations of first stage, setting and "
-        "collection and raises it significantly in none (Holm, p < 0.05); the lowest significant change is -20.0 "
+        "collection and raises it significantly in none (Holm, p < 0.05); the lowest significant change is −20.0 "
         "points, by m alone at depth 5 after bm25 on a."
     )
     assert why == (
-        "The order of the reranker alone changes the mean by -25.0 points at depth 5, by -30.0 where the first stage "
-        "is above its median and by -20.0 elsewhere."
+        "The order of the reranker alone changes the mean by −25.0 points at depth 5, by −30.0 where the first stage "
+        "is above its median and by −20.0 elsewhere."
     )
     assert what.startswith("Settings that were chosen on the other collections (most often m alone at depth 5) change")
     assert what.endswith(
-        "by -25.0 [-30.0, -20.0] points (95 % interval over 2 collections) and raise it on 0 of 2, so measure on your "
+        "by −25.0 [−30.0, −20.0] points (95 % interval over 2 collections) and raise it on 0 of 2, so measure on your "
         "own queries before you rerank after bm25, where the interval begins below +1 point."
     )
     better = [row | {"system": "minilm", "change": -row["change"]} for row in rows]
@@ -220,7 +220,7 @@ def test_the_table_shows_the_distance_to_the_papers_own_pair(curve):
     cell = rerank_table(rows, 10, {"here": "Informalized Mathlib4 Retrieval"})["nv-embed-v2"].item()
     assert cell == "60.00 (+0.52) / 56.00 (+0.81) / 56.00 / 90.00"
     missing = pd.concat([rows, rows.head(1).assign(collection="there")])
-    assert rerank_table(missing, 10)["nv-embed-v2"].tolist()[1] == "60.00 / 56.00 / - / 90.00"
+    assert rerank_table(missing, 10)["nv-embed-v2"].tolist()[1] == "60.00 / 56.00 / – / 90.00"
 
 
 def test_the_costs_are_of_scoring_anew(collection, curve, monkeypatch):

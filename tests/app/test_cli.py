@@ -239,8 +239,8 @@ def test_run_says_that_a_system_found_no_formulas(mirblab):
     """Once, with the numbers, where most queries or documents have none."""
     done = mirblab("run", "structure", "mini-isabelle", "mini-premises")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("no formula in") == 1
-    assert "mini-isabelle: no formula in 204 of 204 queries and 204 of 204 documents" in done.stdout
+    assert done.stdout.count("have no formula") == 1
+    assert "mini-isabelle: 204 of 204 queries and 204 of 204 documents have no formula" in done.stdout
 
 
 def test_plan_mirb_says_what_each_model_takes(mirblab):

@@ -545,9 +545,9 @@ def test_a_note_of_a_run_stands_once_below_the_table(values: pd.DataFrame) -> No
     first, second = values.system.unique()[:2]
     where = values.collection.unique()[0]
     is_noted = values.system.isin([first, second]) & (values.collection == where)
-    noted = values.assign(note=np.where(is_noted, "no formula in 2 of 3 queries", None))
+    noted = values.assign(note=np.where(is_noted, "2 of 3 queries have no formula", None))
     notes = result_tables.main_table(noted, values.measure.iloc[0]).notes
-    line = f"{first}, {second} on {where}: no formula in 2 of 3 queries."
+    line = f"{first}, {second} on {where}: 2 of 3 queries have no formula."
     assert notes.count(line) == 1 and sum("no formula" in note for note in notes) == 1
 
 
@@ -555,7 +555,7 @@ def test_a_system_without_formulas_says_so_below_its_values() -> None:
     """From the run's attrs through the values to the notes of tables."""
     collection = load("mini-isabelle")
     found = pd.concat([evaluate(system(name).search(collection), collection, "RR") for name in ("bm25", "structure")])
-    line = "structure on mini-isabelle: no formula in 204 of 204 queries and 204 of 204 documents."
+    line = "structure on mini-isabelle: 204 of 204 queries and 204 of 204 documents have no formula."
     assert line in result_tables.main_table(found, "RR").notes
     assert line in result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes
 

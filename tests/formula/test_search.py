@@ -395,7 +395,7 @@ def test_dollars_in_the_language_of_a_proof_assistant_are_no_latex(
     assert not any(in_text.FormulaReader.of(collection).formulas(text) for text in collection.texts)
     assert run[run["rank"] == 1].doc_id.tolist() == ["d1", "d2", "d3"]
     if system_name == "ngram":
-        assert "no formula in 3 of 3 queries and 3 of 3 documents" in run.attrs["note"]
+        assert "3 of 3 queries and 3 of 3 documents have no formula" in run.attrs["note"]
         assert run.doc_id.tolist() == system("bm25").search(collection).doc_id.tolist()
 
 
@@ -406,7 +406,7 @@ def test_a_run_counts_texts_without_a_formula_and_says_so_only_of_most(make_fold
         attrs = system(name).search(load_folder(folder)).attrs
         assert attrs["no_formula"] == {"queries": [0, 2], "documents": [1, 3]} and "note" not in attrs
     few = system("structure").search(load("mini-mathlib"))
-    assert few.attrs["note"] == "no formula in 205 of 205 queries and 214 of 408 documents"
+    assert few.attrs["note"] == "205 of 205 queries and 214 of 408 documents have no formula"
 
 
 def test_the_card_names_a_language_without_signs(make_folder: Callable[..., Path]) -> None:

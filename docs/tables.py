@@ -25,7 +25,8 @@ needs, `mirblab batch SUITE` makes it: tables and figures land in `figures/<suit
 *complete* where the paper's data and models are not needed, or are here; otherwise the next column says what was
 missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here. The last
 column says from which data a part was made once from a fresh clone, and when, so that its figures and tables could be
-read; `no:` and the reason stand where it was not. Names that begin with `mini-` are bundled.
+read; `no:` and the reason stand where it was not. Names that begin with `mini-` are bundled; which others are made by
+no builder, and what they are, says [this table](howto/collection.md#the-collections-of-the-tables).
 """
 BUILDERS = """
 ## Builders that were tried on made-up files only

@@ -17,6 +17,8 @@ import pytest
 from lxml import etree
 from lxml.html import document_fromstring
 
+from mirblab.app.verification import read_expected
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 REMOTE = re.compile(r"^(?:[a-z]+:)?//", re.IGNORECASE)
@@ -288,3 +290,10 @@ def test_every_command_in_readme_and_docs_exists():
             assert set(re.findall(r"(?<!\S)--[a-z-]+", line[1])) <= options, line
     shown = re.findall(r"(?:^|`)mirblab ([a-z-]+)", "\n".join(texts), re.MULTILINE)
     assert set(shown) <= set(known), set(shown) - set(known)
+
+
+def test_every_collection_of_the_expected_values_is_explained():
+    """A reader of the tables learns where it comes from; similar.md explains those of one theorem in two libraries."""
+    page = (DOCS / "howto" / "collection.md").read_text("utf-8")
+    names = {name for name in read_expected("open").collection if not name.startswith("same-theorem-")}
+    assert {name for name in names if f"`{name}`" not in page} == set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,24 @@ def page() -> str:
             text += f"The suite's collections: {'; '.join(map(in_words, collections))}.\n\n"
         text += "| part | notebook | data | complete | what is missing | made once |\n"
         text += "| --- | --- | --- | --- | --- | --- |\n"
-        text += "".join(f"| {' | '.join((part, link(book), *rest))} |\n" for part, book, *rest in found)
+        alike = dict[tuple[str, ...], list[str]]()
+        for part, book, *rest in found:
+            alike.setdefault((part.split()[0], link(book), *rest), []).append(part)
+        text += "".join(f"| {' | '.join((join_parts(parts), *rest))} |\n" for (_, *rest), parts in alike.items())
     return text + BUILDERS
+
+
+def join_parts(parts: Sequence[str]) -> str:
+    """Return "Table 2", "Table 3" and "Table 5" as "Tables 2-3, 5": *parts* are of one kind, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    runs = list[list[int]]()
+    for number in (int(part.split()[1]) for part in parts):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return f"{parts[0].split()[0]}s {', '.join('-'.join(map(str, dict.fromkeys((run[0], run[-1])))) for run in runs)}"
 
 
 def link(notebook: str) -> str:

@@ -297,3 +297,14 @@ def test_every_collection_of_the_expected_values_is_explained():
     page = (DOCS / "howto" / "collection.md").read_text("utf-8")
     names = {name for name in read_expected("open").collection if not name.startswith("same-theorem-")}
     assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+def test_pages_name_every_key_and_the_glossary_every_suite():
+    """A reader of the code is not the only one who can use a hosted model."""
+    texts = [path.read_text("utf-8") for path in [ROOT / "README.md", *DOCS.rglob("*.md")]]
+    sources = [path.read_text("utf-8") for path in (ROOT / "mirblab" / "encoders" / "hosted").glob("*.py")]
+    keys = set(re.findall(r'"([A-Z_]+_KEY)"', "\n".join(sources)))
+    assert len(keys) == 4 and {key for key in keys if f"`{key}`" not in "\n".join(texts)} == set()
+    glossary = (DOCS / "glossary.md").read_text("utf-8")
+    suites = {path.stem for path in (ROOT / "notebooks" / "suites").glob("*.toml")}
+    assert {name for name in suites if f"`{name}`" not in glossary} == set()

@@ -1,1 +1,1 @@
-"""invariance: what a system takes for the same, measured with documents that are rewritten by rules."""
+"""invariance: whether a system recognises the same meaning, measured with documents that are rewritten by rules."""

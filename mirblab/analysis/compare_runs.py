@@ -492,7 +492,7 @@ def means_by_assumption(
     chosen = [before & False, before | True, before & ~after, after & ~before]
     parts = []
     for reading, mask in zip(ASSUMPTIONS, chosen, strict=True):
-        supposed = _with_judgements(collection, bare[mask])
+        supposed = _with_judgements(collection, bare, mask)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", measures.QueryWarning)
             values = pd.concat([measures.evaluate(run, supposed, list(wanted)) for run in (first, second)])
@@ -501,10 +501,11 @@ def means_by_assumption(
     return means[["reading", "supposed", "measure", "first", "second", "difference", "low", "high", "p"]]
 
 
-def _with_judgements(collection: Collection, documents: pd.DataFrame) -> Collection:
+def _with_judgements(collection: Collection, documents: pd.DataFrame, is_relevant: pd.Series) -> Collection:
     known = collection.qrels
     best = max([*collection.card.relevance_levels, int(known.relevance.max()) if len(known) else 1])
-    more = documents[["query_id", "doc_id"]].assign(relevance=best).astype(known.dtypes.to_dict())
+    more = documents[["query_id", "doc_id"]].assign(relevance=np.where(is_relevant, best, 0))
+    more = more.astype(known.dtypes.to_dict())
     qrels = pd.concat([known, more]).sort_values(["query_id", "doc_id"], ignore_index=True)
     return replace(collection, qrels=qrels)
 

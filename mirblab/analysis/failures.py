@@ -27,7 +27,7 @@ KINDS = ("language", "field")
 COLUMNS = ["feature", "group", "others", "chance", "low", "high", "p", "p_holm", "differs", "n_group", "n_others"]
 _LEAST_SHARE, _LEAST_QUERIES = 0.05, 3  # of all queries, before a language or a field is compared
 _BLOCK = 1 << 21  # random numbers at a time
-_MANY = 2_000  # queries of a collection, from which on sums of ranks are drawn from the normal distribution
+_MANY = 1_000  # queries on either side, from which on sums of ranks are drawn from the normal distribution
 _Z = 1.959964
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers, their ranks from 0, marks of the group
@@ -61,6 +61,8 @@ def query_outcomes(values: pd.DataFrame, measure: str, winner: str, loser: str, 
             {"collection": collection, "query_id": matrix.index, "winner": pair[:, 0], "loser": pair[:, 1]}
         )
         parts.append(part)
+    if not parts:
+        raise MirblabError(f"no values per query of {measure} to compare; imported means have none")
     table = pd.concat(parts, ignore_index=True)
     table["difference"] = (table.winner - table.loser) * gain_sign(measure)
     behind, ahead = (side * table.difference > margin + _LEAST_DIFFERENCE for side in (-1, 1))
@@ -278,7 +280,7 @@ def _tested(parts: list[Part], n_permutations: int, seed: int) -> tuple[float, f
 
 def _sums(ranks: np.ndarray, n: int, n_permutations: int, seeds: tuple[int, int]) -> np.ndarray:
     size = len(ranks)
-    if size > _MANY:  # their sums are normal to any digit that is printed
+    if min(n, size - n) > _MANY:  # their sums are normal to any digit that is printed
         error = np.sqrt(n * (size - n) / (size - 1) * ranks.var())
         return np.random.default_rng(seeds).normal(n * ranks.mean(), error, n_permutations)
     if 2 * n > size:

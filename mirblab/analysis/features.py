@@ -137,7 +137,7 @@ def assign_strata(values: pd.DataFrame, features: pd.DataFrame, feature: str, n:
 
 
 def _cut(column: pd.Series, feature: str, n: int) -> pd.Series:
-    codes = pd.qcut(column, n, labels=False, duplicates="drop")
+    codes = pd.qcut(column, n, labels=False, duplicates="drop").fillna(0)  # a single value has no edges
     how = ",.0f" if (column % 1 == 0).all() else ".3g"
     ends = column.groupby(codes).agg(["min", "max"])
     labels = {code: f"{feature} {low:{how}} to {high:{how}}" for code, low, high in ends.itertuples()}

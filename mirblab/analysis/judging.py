@@ -167,7 +167,9 @@ class Judging:
         for name in dict.fromkeys(record["judge"] for record in records):
             target, theirs = _judgement_file(self.original, name), [row for row in records if row["judge"] == name]
             known = _read_records(target) if target.exists() else []
-            added[target] = [record for record in theirs if record not in known]
+            here = {tuple(record.values()) for record in known}
+            distinct = {tuple(record.values()): record for record in theirs}
+            added[target] = [record for values, record in distinct.items() if values not in here]
             if added[target]:
                 self._check_same_judge(source, known, theirs)
         for target, fresh in added.items():
@@ -177,7 +179,7 @@ class Judging:
 
     def _check_same_judge(self, source: Path, known: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
         """Raise MirblabError where *theirs*, of the judge of *known*, has other grades and does not continue these."""
-        if all(record in theirs for record in known):
+        if {tuple(record.values()) for record in known} <= {tuple(record.values()) for record in theirs}:
             return
         ours, others = (self._counting(records).set_index(_KEY).relevance for records in (known, theirs))
         both = pd.concat([ours, others], axis=1, join="inner")

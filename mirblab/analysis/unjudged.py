@@ -19,16 +19,17 @@ from mirblab.evaluation import measures
 def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0, relevant_from: int = 1) -> pd.DataFrame:
     """Return *qrels* without a share of each query's judgements, but with a relevant one; larger shares hide more.
 
-    A query without a document of relevance *relevant_from* keeps one of a smaller relevance above 0, if it has one.
+    A query without a document of relevance *relevant_from* keeps one of a smaller relevance, above 0 if it has one, so
+    that means are of the same queries.
     """
     if not 0 <= share <= 1:
         raise MirblabError(f"a share is between 0 and 1, found {share}")
     check_not_negative(seed=seed)
     lots = np.random.default_rng(seed).random(len(qrels))
     table = qrels.assign(lot=lots, is_low=qrels.relevance < relevant_from, is_zero=qrels.relevance <= 0)
-    # The relevant document with the smallest number gets -1, so that it is hidden last.
+    # The relevant document with the smallest number, or else another one, gets -1, so that it is hidden last.
     first = table.sort_values(["is_zero", "is_low", "lot"]).groupby("query_id", observed=True).head(1)
-    table.loc[first[first.relevance > 0].index, "lot"] = -1.0
+    table.loc[first.index, "lot"] = -1.0
     place = table.groupby("query_id", observed=True).lot.rank(method="first") - 1
     counts = table.groupby("query_id", observed=True).lot.transform("size")
     n_kept = np.ceil(((1 - share) * counts).round(9))  # 1 - 0.7 is a little more than 0.3
@@ -70,7 +71,7 @@ def hide_judgements(
     """Return each system's mean of each measure while a growing share of the judgements is hidden.
 
     Columns: collection, system, measure, share (asked for), hidden (share of all judgements that is hidden, smaller
-    than what was asked for where queries have few judgements, because a relevant one is kept), seed, value, tau:
+    than what was asked for where queries have few judgements, because one is kept), seed, value, tau:
     Kendall's rank correlation between the order of the systems now and that with all judgements (NaN with a single
     system, and where all systems have the same value). A measure that is robust against missing judgements keeps values
     and order (Sakai, SIGIR 2007; Buckley and Voorhees, SIGIR 2004).

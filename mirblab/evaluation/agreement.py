@@ -10,6 +10,7 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.wording import counted
+from mirblab.evaluation.measures import gain_sign
 from mirblab.evaluation.significance import percentiles, resampled_means, value_matrices, value_matrix
 
 _EQUAL = 1e-9  # values that differ by less are the same but for rounding
@@ -32,7 +33,7 @@ def tie_shares(values: pd.DataFrame, measure: str) -> pd.DataFrame:
     for name, matrix in value_matrices(values, measure):
         for a, b in combinations(matrix.columns, 2):
             is_tied = (matrix[a] - matrix[b]).abs() < _EQUAL
-            is_perfect = is_tied & (matrix[a] > 1 - _EQUAL)
+            is_perfect = is_tied & ((matrix[a] - 1).abs() < _EQUAL)
             rows.append((name, measure, a, b, is_tied.mean(), is_perfect.mean(), len(matrix)))
     return pd.DataFrame(rows, columns=["collection", "measure", *_PAIR[1:], "tied", "perfect", "n_queries"])
 
@@ -41,8 +42,9 @@ def compare_conclusions(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFra
     """Return for each pair of systems what two tables of `compare` conclude of it, such as those of two measures.
 
     Columns: collection, system_a, system_b, first and second (the differences), conclusion: "same" (significant in
-    both, with one sign), "reversed" (significant in both, with opposite signs), "only first" or "only second"
-    (significant in this one alone), or "none". MirblabError when the tables have different pairs.
+    both, for one system), "reversed" (significant in both, for different systems), "only first" or "only second"
+    (significant in this one alone), or "none". Of ranks the lower one is better. MirblabError when the tables have
+    different pairs.
 
     >>> row = {"collection": "c", "system_a": "a", "system_b": "b", "difference": 0.2, "significant": True}
     >>> tables = pd.DataFrame([row]), pd.DataFrame([row | {"difference": -0.1}])
@@ -60,7 +62,8 @@ def compare_conclusions(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFra
             "compare the same systems, in one order, on the same collections"
         )
     in_first, in_second = (both[f"significant_{which}"].astype(bool) for which in ("first", "second"))
-    is_same = both.difference_first * both.difference_second > 0
+    signs = [gain_sign(table.measure.iloc[0]) if "measure" in table and len(table) else 1 for table in (first, second)]
+    is_same = both.difference_first * signs[0] * both.difference_second * signs[1] > 0
     kinds = [in_first & in_second & is_same, in_first & in_second, in_first, in_second]
     both["conclusion"] = np.select(kinds, CONCLUSIONS[:-1], CONCLUSIONS[-1])
     both = both.rename(columns={"difference_first": "first", "difference_second": "second"})

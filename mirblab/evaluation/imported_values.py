@@ -68,7 +68,7 @@ def read_csv_values(path: Path, system: str = "", collection: str = "", percent:
     values, given = ImportedValues(), {"system": system, "collection": collection}
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",", strict=True)
+            reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
             header = _checked_header([name.strip() for name in next(reader, [])], given, path)
             for cells in filter(None, reader):  # blank lines have no cells
                 where = f"{path}, line {reader.line_num}"

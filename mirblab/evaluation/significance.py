@@ -304,6 +304,8 @@ def queries_needed(
     for name, share in (("power", power), ("alpha", alpha)):
         if not 0 < share < 1:
             raise MirblabError(f"{name} must lie between 0 and 1, found {share}; power 0.8 and alpha 0.05 are usual")
+    if power <= alpha:
+        raise MirblabError(f"power must be larger than alpha, found {power} and {alpha}; 0.8 and 0.05 are usual")
 
     def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
         differences = numbers[:, left] - numbers[:, right]
@@ -453,10 +455,11 @@ def spearman_interval(
     if not len(pair) or not np.ptp(pair, axis=0).all():
         return (np.nan, np.nan, np.nan)
     drawn = _generator(seed).integers(0, len(members), (n_resamples, len(members)))
-    rows = np.vstack([np.arange(len(pair)), members[drawn].reshape(n_resamples, -1)])
-    rho = _correlations(np.stack([pair[:, side][rows] for side in (0, 1)]))
-    low, high = np.nanquantile(rho[1:], ends)
-    return float(rho[0]), float(low), float(high)
+    step = max(1, _BLOCK // len(pair))
+    blocks = (members[drawn[start : start + step]] for start in range(0, n_resamples, step))
+    resampled = [_correlations(pair[rows.reshape(len(rows), -1)]) for rows in blocks]
+    low, high = np.nanquantile(np.concatenate(resampled), ends)
+    return float(_correlations(pair[None])[0]), float(low), float(high)
 
 
 def value_matrix(values: pd.DataFrame, measure: str, collection: str = "") -> pd.DataFrame:
@@ -770,11 +773,11 @@ def _group_rows(n: int, groups: np.ndarray | None) -> np.ndarray:
     return np.argsort(numbers, kind="stable").reshape(len(sizes), -1)
 
 
-def _correlations(sides: np.ndarray) -> np.ndarray:
-    """Return the rank correlation of each row of the two *sides*, (2, n, n_rows); NaN where one is constant."""
+def _correlations(samples: np.ndarray) -> np.ndarray:
+    """Return the rank correlation of the two columns of each sample, (n_samples, n, 2); NaN where one is constant."""
     from scipy.stats import rankdata
 
-    ranks = rankdata(sides, axis=2)
+    ranks = rankdata(samples.transpose(2, 0, 1), axis=2)
     centred = ranks - ranks.mean(axis=2, keepdims=True)
     scale = np.sqrt((centred**2).sum(axis=2).prod(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):

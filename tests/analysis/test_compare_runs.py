@@ -158,6 +158,13 @@ def test_readings_by_hand(tiny):
     assert found.difference.tolist() == [0.0, 0.0, -0.5, 0.5]
 
 
+def test_what_is_assumed_not_relevant_is_judged(tiny):
+    """RR' skips what is unjudged, so that d3 before d2 costs nothing until it is judged; as not relevant it does."""
+    one, two = run("one", q2="d3 d2"), run("two", q2="d1 d2")
+    found = compare_runs.means_by_assumption(one, two, tiny, ["RR'"], k=2).set_index("reading")
+    assert found.loc["not relevant", ["first", "second"]].tolist() == [0.25, 0.25]
+
+
 def test_the_first_reading_is_what_evaluate_says(tiny):
     """Nothing is supposed there, and the collection itself stays as it was."""
     one, two, before = run("one", q1="d3 d1"), run("two", q1="d1", q2="d4 d2"), tiny.fingerprint

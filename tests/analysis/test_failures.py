@@ -72,6 +72,8 @@ def test_wrong_systems_and_margins_are_refused():
         failures.query_outcomes(values, "RR", "a", "a")
     with pytest.raises(MirblabError, match="margin"):
         failures.query_outcomes(values, "RR", "a", "b", margin=1.5)
+    with pytest.raises(MirblabError, match="no values per query of RR"):
+        failures.query_outcomes(values.head(2).assign(query_id=""), "RR", "a", "b")
 
 
 def a_frame(words: list[float], collection: str = "c") -> pd.DataFrame:
@@ -88,6 +90,16 @@ def test_the_chance_is_that_of_mann_and_whitney_and_p_is_near_the_exact_one():
     assert found.chance == pytest.approx(true.statistic / (8 * 12))
     assert found.p == pytest.approx(true.pvalue, abs=0.02)
     assert found.low < found.chance < found.high and (found.n_group, found.n_others) == (8, 12)
+
+
+def test_a_small_group_of_a_large_collection_has_the_p_of_its_own_draws():
+    """Two of five queries have what 5 % of ten thousand have: hypergeometric, far from a normal distribution."""
+    words = np.zeros(10_000)
+    words[:500] = 1
+    group = np.zeros(10_000, dtype=bool)
+    group[[0, 1, 5_000, 6_000, 7_000]] = True
+    found = analysis_failures.contrast_groups(a_frame(words.tolist()), group).iloc[0]
+    assert found.p == pytest.approx(stats.hypergeom.sf(1, 10_000, 500, 5), abs=0.006)
 
 
 def test_swapping_group_and_others_mirrors_the_contrast():

@@ -199,6 +199,7 @@ def test_files_of_two_judges_merge(tiny, runs, tmp_path) -> None:
             judging.grade(grade)
     given = tmp_path / "from-ben.jsonl"
     ben.path.rename(given)
+    given.write_bytes(2 * given.read_bytes())
     assert anna.merge(given) == 2 and anna.merge(given) == 0
     assert sorted(anna.judgements.judge) == ["anna", "anna", "ben", "ben"]
     assert sorted(anna.qrels().relevance) == [0, 1]  # of two grades the lower

@@ -219,6 +219,16 @@ def test_without_its_hubs_a_collection_neither_returns_nor_judges_them(
     assert run.doc_id.astype(str).tolist() == whole.doc_id.astype(str).tolist()
 
 
+def test_groups_lose_the_documents_that_are_removed(asked: Collection, known: ProofGraph) -> None:
+    """Else GroupR would look for them among other judgements."""
+    groups = asked.relevant[["query_id", "doc_id"]].astype(str).assign(group="g")
+    hubs = hub_table(known, 0.2).index
+    left = without_documents(replace(asked, groups=groups[["query_id", "group", "doc_id"]]), hubs)
+    assert left.groups is not None and len(left.groups) and not left.groups.doc_id.isin(hubs).any()
+    values = evaluate(popularity(known, left), left, ["GroupR@1000", "Success@1000"])
+    assert values[values.measure == "GroupR@1000"].value.between(0, 1).all()
+
+
 def test_what_is_missing_or_wrong_is_said(library: Collection, known: ProofGraph, text: pd.DataFrame) -> None:
     """An order, an edge, the age of a query, a run of this collection, a probability, a hub."""
     with pytest.raises(MirblabError, match="no 'order'"):
@@ -284,6 +294,11 @@ def test_a_system_above_all_baselines_has_the_largest_p(study: GraphStudy) -> No
     assert table.loc["good", "difference"] == -table.loc["best", "difference"] < 0
     with pytest.raises(MirblabError, match="no system 'bets'"):
         compare_with_all(values, "RR", {"bets": ["good"]})
+    with pytest.raises(MirblabError, match="found no baseline"):
+        compare_with_all(values, "RR", {"best": []})
+    imported = pd.concat([values, values.tail(1).assign(system="paper", query_id="")])
+    with pytest.raises(MirblabError, match="no common values per query of best and paper"):
+        compare_with_all(imported, "RR", {"best": ["good", "paper"]})
 
 
 def test_probabilities_are_of_the_pool_and_learnt_from_older_theorems(study: GraphStudy) -> None:
@@ -349,6 +364,8 @@ def test_intervals_contain_the_precision_as_often_as_they_say() -> None:
     assert table.saved["text and graph"] == pytest.approx(expected, abs=0.03)
     assert table.saved["text and graph"] == pytest.approx(table.saved["text and popularity"])
     assert abs(table.saved["text"]) < 0.03
+    few = pd.DataFrame({"collection": "c", "relevant": [1] * 9 + [0] * 291}).assign(**dict.fromkeys(EVIDENCE, 0.5))
+    assert hide_relevance(few, 0.1).coverage.min() > 0.9  # many draws have no relevant document, and still an interval
     with pytest.raises(MirblabError, match="lies between 0 and 1, found 1"):
         hide_relevance(pairs, 1)
     with pytest.raises(MirblabError, match="an interval needs three or more"):

@@ -141,3 +141,11 @@ def test_features_of_another_collection_are_refused() -> None:
     for name in ("words", "language"):
         with pytest.raises(MirblabError, match=f"no query of the values has '{name}'.*features of other"):
             assign_strata(values, features.assign(collection="other"), name)
+
+
+def test_a_feature_of_one_value_is_one_stratum() -> None:
+    """Such as the number of formulas of prose."""
+    queries = pd.DataFrame({"collection": "c", "query_id": ["a", "b"]})
+    values = queries.assign(system="s", measure="RR", value=[1.0, 0.0])
+    found = assign_strata(values, queries.assign(formulas=0), "formulas")
+    assert found.collection.tolist() == ["formulas 0 to 0"] * 2

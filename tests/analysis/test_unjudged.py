@@ -49,16 +49,22 @@ def test_what_is_kept_is_relevant_by_the_collection_s_own_limit():
     kept = drop_judgements(qrels, 1.0, relevant_from=2)
     best = qrels.groupby("query_id").relevance.max()
     assert (kept[kept.query_id.isin(best[best == 2].index)].relevance == 2).all()
-    assert set(kept.query_id) == set(best[best > 0].index)
+    assert set(kept.query_id) == set(best.index)
     c = catalogue.load("mini-qa")
     left = drop_judgements(c.qrels, 0.9, 0, c.card.relevant_from)
     assert left[left.relevance >= c.card.relevant_from].query_id.nunique() == c.relevant.query_id.nunique()
 
 
-def test_a_query_without_a_relevant_document_may_lose_everything():
-    """There is nothing to keep it for."""
+def test_a_query_without_a_relevant_document_keeps_one_judgement():
+    """So that the mean is of all queries: hiding judgements raises no value of nDCG."""
     qrels = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": 0})
-    assert drop_judgements(qrels, 1.0).empty
+    assert len(drop_judgements(qrels, 1.0)) == 1
+    c = catalogue.load("mini-qa")
+    irrelevant = c.qrels.query_id == c.query_ids[0]
+    c = replace(c, qrels=c.qrels.assign(relevance=c.qrels.relevance.where(~irrelevant, 0)))
+    found = hide_judgements([systems.system("bm25").search(c)], c, ["nDCG'@10", "Rprec"], (0.0, 1.0), seeds=(0,))
+    whole, hidden = (found[found.share == share].set_index("measure").value for share in (0.0, 1.0))
+    assert hidden["Rprec"] <= whole["Rprec"] and hidden["nDCG'@10"] <= 1 - 1 / len(c.query_ids) + 1e-9
 
 
 def test_condensed_lists_bear_holes_better_than_ndcg():

@@ -51,6 +51,17 @@ def test_a_pair_has_one_of_five_conclusions():
     assert found.set_index("system_b").conclusion.loc[names].tolist() == [case[0] for case in cases]
 
 
+def test_of_ranks_the_lower_one_is_better():
+    """A system whose first relevant document stands higher has a larger RR and a smaller Rank; 7 is not perfect."""
+    ranks = {"a": [1.0, 2.0, 1.0, 1.0, 2.0, 1.0, 1.0, 7.0], "b": [9.0, 8.0, 9.0, 7.0, 9.0, 8.0, 9.0, 7.0]}
+    by_rank = value_table(ranks, measure="Rank")
+    tables = [compare(rr_values({name: [1 / rank for rank in own] for name, own in ranks.items()}), "RR")]
+    tables.append(compare(by_rank, "Rank"))
+    assert tables[0].significant.all() and tables[1].significant.all()
+    assert compare_conclusions(*tables).conclusion.tolist() == ["same"]
+    assert tie_shares(by_rank, "Rank")[["tied", "perfect"]].values.tolist() == [[0.125, 0.0]]
+
+
 def test_tables_of_other_pairs_are_refused():
     """The numbers of pairs are named."""
     values = rr_values({"a": [0.1, 0.2], "b": [0.2, 0.4], "c": [0.3, 0.1]})

@@ -269,6 +269,8 @@ def test_power_refuses_what_is_no_share() -> None:
     """Power in percent is a usual slip."""
     with pytest.raises(MirblabError, match="power must lie between 0 and 1, found 80"):
         significance.queries_needed(random_table(10, 2), "nDCG@10", power=80)
+    with pytest.raises(MirblabError, match="power must be larger than alpha, found 0.05 and 0.8"):
+        significance.queries_needed(random_table(10, 2), "nDCG@10", power=0.05, alpha=0.8)
 
 
 def test_drops_from_tier_to_tier_are_paired_by_query() -> None:

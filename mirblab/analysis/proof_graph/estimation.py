@@ -93,7 +93,7 @@ def _features(evidence: dict[str, pd.DataFrame], collection: Collection, k: int)
     text = evidence["text"]
     ranks = pd.Series(text["rank"].to_numpy(), _pairs(text, n_docs)).reindex(pairs).fillna(DEPTH + 1)
     best = text.groupby(text.query_id.cat.codes.to_numpy()).score.max().reindex(queries).fillna(1.0)
-    table["text"] /= best.to_numpy()
+    table["text"] /= best.where(best > 0, 1.0).to_numpy()  # of a list that shares no word with its query it is 0
     return table.assign(rank=np.log2(ranks.to_numpy()), personalised=np.log(table.personalised + _LEAST_MASS))
 
 
@@ -138,19 +138,14 @@ def estimate_precision(probability: ArrayLike, relevant: ArrayLike, level: float
     judged = ~np.isnan(y)
     if judged.sum() < 3:
         raise MirblabError(f"an interval needs three judged documents or more, found {judged.sum()}")
-    estimate, half, weight = _regression_estimates(p, np.nan_to_num(y), judged[None], level)
-    middle, low, high = (float(end[0]) for end in (estimate, estimate - half, estimate + half))
-    m, n_relevant = int(judged.sum()), int(y[judged].sum())
-    if m < len(y) and n_relevant in (0, m):  # without any spread the half width is 0
-        low, high = wilson_interval(n_relevant, m, level)
-    middle, low, high = (min(max(end, 0.0), 1.0) for end in (middle, low, high))
-    return Precision(middle, low, high, float(weight[0]))
+    found = _regression_estimates(p, np.nan_to_num(y), judged[None], level)
+    return Precision(*(float(column[0]) for column in found))
 
 
 def _regression_estimates(
     p: np.ndarray, y: np.ndarray, judged: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return estimate, half width and weight for each row of *judged* (n_draws, n), which has as many in every row."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return estimate, interval and weight for each row of *judged* (n_draws, n), which has as many in every row."""
     from scipy.special import stdtrit
 
     m, n = int(judged[0].sum()), len(p)
@@ -163,7 +158,12 @@ def _regression_estimates(
     left = np.maximum(judged @ y**2 / m - mean_y**2 - weight * shared, 0.0)
     freedom = m - 1 - usable
     half = stdtrit(freedom, (1 + level) / 2) * np.sqrt(left * m / freedom / m * (1 - m / n))
-    return estimate, half, weight
+    low, high = estimate - half, estimate + half
+    n_relevant = np.rint(judged @ y).astype(np.int64)
+    for number in {0, m} if m < n else ():  # without any spread the half width is 0
+        alike = n_relevant == number
+        low[alike], high[alike] = wilson_interval(number, m, level)
+    return (*(np.clip(column, 0, 1) for column in (estimate, low, high)), weight)
 
 
 def hide_relevance(
@@ -197,9 +197,9 @@ def hide_relevance(
         for draw in judged:
             draw[rng.choice(n, m, replace=False)] = 1.0
         for name in EVIDENCE:
-            estimate, half, _ = _regression_estimates(table[name].to_numpy(), y, judged, level)
-            covered = float((np.abs(estimate - y.mean()) <= half + 1e-12).mean())
-            rows.append((collection, name, n, m, y.mean(), 2 * half.mean(), covered))
+            _, low, high, _ = _regression_estimates(table[name].to_numpy(), y, judged, level)
+            covered = float(((low <= y.mean() + 1e-12) & (y.mean() <= high + 1e-12)).mean())
+            rows.append((collection, name, n, m, y.mean(), (high - low).mean(), covered))
     found = pd.DataFrame(
         rows, columns=["collection", "evidence", "documents", "judged", "precision", "width", "coverage"]
     )

@@ -139,7 +139,7 @@ def compare_with_all(values: pd.DataFrame, measure: str, baselines: Mapping[str,
     (95 % bootstrap interval), p, n_queries. If all differences are above 0, p is the largest of the permutation tests,
     so that it speaks for all of them (intersection-union test: Berger, Technometrics 1982). Else a baseline is at least
     as good, and p is the smallest of those tests times their number. p is not corrected for several rows. MirblabError
-    for a system that the values lack.
+    without baselines, and for a system that the values lack or have no values per query of.
 
     >>> rows = [(name, f"q{n}", value) for name, value in (("g", 0.9), ("t", 0.5), ("p", 0.4)) for n in range(9)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -149,6 +149,12 @@ def compare_with_all(values: pd.DataFrame, measure: str, baselines: Mapping[str,
     check_known("system", {*baselines, *(name for names in baselines.values() for name in names)}, set(values.system))
     pairs = [(name, other) for name, others in baselines.items() for other in others]
     tested = permutation_test(values, measure, pairs)
+    lacking = {*pairs} - {*zip(tested.system_a, tested.system_b, strict=True)}
+    if lacking or not pairs:
+        raise MirblabError(
+            "a system is compared with every one of its baselines, query by query; found "
+            + ("no baseline" if not pairs else f"no common values per query of {' and '.join(sorted(lacking)[0])}")
+        )
     spans = difference_intervals(values, measure, pairs)
     tested = tested.assign(low=spans.low, high=spans.high)
     rows = []

@@ -216,9 +216,11 @@ def without_documents(collection: Collection, doc_ids: Iterable[str]) -> Collect
     queries = collection.queries.iloc[rows].reset_index(drop=True)
     kept = kept[kept.query_id.isin(queries.query_id)].reset_index(drop=True)
     kept = kept.assign(query_id=pd.Categorical(kept.query_id.astype("str"), pd.Index(queries.query_id, name=None)))
+    groups = collection.groups  # whose documents are all judged
+    groups = None if groups is None else groups[~groups.doc_id.isin(unwanted)].reset_index(drop=True)
     left = replace(
         collection, name=f"{collection.name}-nohub", queries=queries, qrels=kept,
-        candidates=collection.candidates.select(rows),
+        candidates=collection.candidates.select(rows), groups=groups,
     )  # fmt: skip
     n_rules = int(left.candidates.rows.max()) + 1 if left.candidates.rows is not None else len(rows)
     places = collection.doc_ids.get_indexer(unwanted)

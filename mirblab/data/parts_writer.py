@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PART_DOCS = 1 << 16  # documents in a part
 PART_SIZE = 1 << 26  # characters in a part, which bounds the memory of the writer
 GROUP_DOCS = 1 << 11  # documents in a row group, the least that is read
+GROUP_SIZE = 1 << 20  # characters in a row group, which bounds the memory of readers and of merging
+MERGED = 64  # files that are merged, and so open, at a time
 _TEXTS = ("doc_id", "title", "text")
 
 
@@ -40,9 +42,9 @@ class RepeatedId(MirblabError):
 def write_parts(folder: Path, documents: Iterable[Document]) -> None:
     """Write *documents*, in any order, into the new *folder*: whole, or not at all.
 
-    Documents are sorted part by part, and parts that overlap are merged, so that memory holds one part and a row group
-    of each, beside 16 bytes for every document. RepeatedId for an id that two documents have, StorageError for the
-    disk.
+    Documents are sorted part by part, and parts that overlap are merged, `MERGED` files at a time, so that memory holds
+    one part and a row group of each of these, beside 16 bytes for every document. RepeatedId for an id that two
+    documents have, StorageError for the disk.
     """
     beside = atomic_files.unfinished_name(folder)
     with atomic_files.writing(folder):
@@ -68,34 +70,40 @@ def _write_drafts(
     folder: Path, documents: Iterable[Document], tell: Callable[[int], object]
 ) -> Iterator[tuple[str, str]]:
     """Write parts that are each in order, and yield the first and the last id of each."""
-    for number, rows in enumerate(_cut(documents)):
+    for number, rows in enumerate(_cut(documents, PART_DOCS, PART_SIZE)):
         rows.sort(key=itemgetter(0))
-        _write_part(_draft(folder, number), rows)
-        tell(len(rows))
+        _write_part(_draft(folder, number), rows, tell)
         yield rows[0].doc_id, rows[-1].doc_id
 
 
 def _merge_drafts(folder: Path, n_drafts: int) -> None:
     """Merge parts that are each in order into parts that follow each other."""
     drafts = [_draft(folder, number) for number in range(n_drafts)]
-    merged = heapq.merge(*map(_read_draft, drafts), key=itemgetter(0))
     with progress(None, "merging", "documents") as bar:
-        for number, rows in enumerate(_cut(merged)):
-            _write_part(folder / _part_name(number), rows)
-            bar.update(len(rows))
-    for draft in drafts:
-        draft.unlink()
+        for number in count(n_drafts):
+            some, drafts = drafts[:MERGED], drafts[MERGED:]
+            merged = heapq.merge(*map(_read_draft, some), key=itemgetter(0))
+            if drafts:
+                drafts.append(_draft(folder, number))
+                _write_part(drafts[-1], merged, bar.update)
+            else:
+                for part, rows in enumerate(_cut(merged, PART_DOCS, PART_SIZE)):
+                    _write_part(folder / _part_name(part), rows, bar.update)
+            for draft in some:
+                draft.unlink()
+            if not drafts:
+                return
 
 
-def _cut(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Yield successive documents in lists as long as a part may be."""
-    rows, size = list[Document](), 0
+def _cut(documents: Iterable[Document], most: int, size: int) -> Iterator[list[Document]]:
+    """Yield successive documents in lists of at most so many, each of which ends when it has *size* characters."""
+    rows, n_characters = list[Document](), 0
     for document in documents:
         rows.append(document)
-        size += len(document.text) + len(document.title) + len(document.rest)
-        if len(rows) >= PART_DOCS or size >= PART_SIZE:
+        n_characters += len(document.text) + len(document.title) + len(document.rest)
+        if len(rows) >= most or n_characters >= size:
             yield rows
-            rows, size = [], 0
+            rows, n_characters = [], 0
     if rows:
         yield rows
 
@@ -122,18 +130,21 @@ def _read_tables(path: Path) -> Iterator[pa.Table]:
             yield file.read_row_group(group)
 
 
-def _write_part(path: Path, rows: list[Document]) -> None:
+def _write_part(path: Path, documents: Iterable[Document], tell: Callable[[int], object]) -> None:
+    """Write documents, in their order, into one file, of which memory holds a row group."""
     import pyarrow as pa
     from pyarrow import parquet
 
     types = [pa.string(), pa.string(), pa.string(), pa.int64(), pa.list_(pa.string()), pa.string()]
     schema = pa.schema(list(zip(Document._fields, types, strict=True)))
-    columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)]
-    with atomic_files.open_to_write(path) as file:
-        parquet.write_table(
-            pa.table(columns, schema=schema), file, row_group_size=GROUP_DOCS, compression="zstd",
-            use_dictionary=["tags.list.element"], write_statistics=["doc_id"], write_page_checksum=True,
-        )  # fmt: skip
+    with atomic_files.open_to_write(path) as file, parquet.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=["tags.list.element"], write_statistics=["doc_id"],
+        write_page_checksum=True,
+    ) as writer:  # fmt: skip
+        for rows in _cut(documents, GROUP_DOCS, GROUP_SIZE):
+            columns = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), types, strict=True)]
+            writer.write_table(pa.table(columns, schema=schema))
+            tell(len(rows))
 
 
 def _write_manifest(folder: Path) -> None:

@@ -63,6 +63,39 @@ def test_what_is_written_is_closed(cut, tmp_path):
     assert not [path for path in held if path.startswith(str(tmp_path))]
 
 
+def test_a_row_group_ends_at_a_number_of_characters(tmp_path, monkeypatch):
+    """So that a reader, and the merge of many files, needs little memory where documents are long."""
+    monkeypatch.setattr(parts_writer, "GROUP_SIZE", 100)
+    documents = [parts.Document(f"d{n:02}", "t" * 5, "x" * (30 if n < 10 else 3)) for n in range(20)]
+    parts_writer.write_parts(tmp_path / "corpus", documents)
+    made = parts.Parts(tmp_path / "corpus")
+    assert np.diff(made.starts).tolist() == [3, 3, 3, 10, 1]
+    assert list(parts.read_documents(tmp_path / "corpus")) == documents
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+def test_few_files_are_merged_at_a_time(cut, tmp_path, monkeypatch):
+    """In passes, to the bytes of one pass; a repeated id is found in whatever pass its documents meet."""
+    documents = random.Random(0).sample([parts.Document(f"d{n:03}", "", f"ring {n}") for n in range(200)], 200)
+    parts_writer.write_parts(tmp_path / "one", documents)
+    monkeypatch.setattr(parts_writer, "MERGED", 4)
+    most, plain = [0], parts_writer._read_tables
+
+    def watched(path):
+        for table in plain(path):
+            held = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+            most[0] = max(most[0], sum("draft-" in path for path in held))
+            yield table
+
+    monkeypatch.setattr(parts_writer, "_read_tables", watched)
+    parts_writer.write_parts(tmp_path / "other", documents)
+    assert 4 <= most[0] <= 5  # and the one that is written
+    one, other = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "other"))
+    assert one == other
+    with pytest.raises(parts_writer.RepeatedId, match="'d007'"):
+        parts_writer.write_parts(tmp_path / "third", [*documents, parts.Document("d007", "", "")])
+
+
 @pytest.mark.parametrize("name", ["mini-wfb", "mini-mse-dup", "mini-mathlib"])
 def test_everything_that_is_measured_on_parts_is_what_jsonl_gives(cut, tmp_path, name):
     """Fingerprint, texts, statistics, oddities and a run are equal, with rules for candidates, too."""
@@ -349,8 +382,8 @@ def test_a_killed_conversion_is_no_collection(cut, tmp_path):
         "from mirblab.sources import catalogue\n"
         "parts_writer.PART_DOCS = 7\n"
         "plain, written = parts_writer._write_part, []\n"
-        "def write(path, rows):\n"
-        "    plain(path, rows)\n"
+        "def write(path, rows, tell):\n"
+        "    plain(path, rows, tell)\n"
         "    written.append(path)\n"
         "    if len(written) == 20:\n"
         "        os.kill(os.getpid(), 9)\n"

@@ -51,10 +51,8 @@ def has_private_sign(text: str) -> bool:
     return not text.isascii() and _PRIVATE.search(text) is not None
 
 
-def count_repeats(hashes: bytes | bytearray) -> int:
-    """Return how many of the *hashes*, of 16 bytes each, repeat an earlier one."""
-    halves = np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2)
-    if not len(halves):
-        return 0
-    ordered = halves[np.lexsort(halves.T)]
-    return int((ordered[1:] == ordered[:-1]).all(axis=1).sum())
+def count_repeats(hashes: bytearray) -> int:
+    """Return how many of the *hashes*, of 16 bytes each, repeat an earlier one; they are sorted in place."""
+    ordered = np.frombuffer(hashes, dtype="S16")
+    ordered.sort()
+    return int((ordered[1:] == ordered[:-1]).sum())

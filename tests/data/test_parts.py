@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.data import beir, near_duplicates, parts, parts_writer
 from mirblab.data import collection as collection_module
 from mirblab.data.collection import Collection, load_folder
+from mirblab.data.oddities import count_repeats
 from mirblab.encoders import encoding
 from mirblab.retrieval import codes, dense, feedback, rerank
 from mirblab.retrieval.systems import System
@@ -94,6 +96,18 @@ def test_few_files_are_merged_at_a_time(cut, tmp_path, monkeypatch):
     assert one == other
     with pytest.raises(parts_writer.RepeatedId, match="'d007'"):
         parts_writer.write_parts(tmp_path / "third", [*documents, parts.Document("d007", "", "")])
+
+
+def test_repeated_texts_are_counted_in_the_memory_of_their_hashes():
+    """The writer's docstring promises 16 bytes for a document; a zero at the end of a hash counts as any byte."""
+    hashes = bytearray(random.Random(0).randbytes(16 * 100_000))
+    hashes[:160], hashes[-16:] = hashes[800:960], hashes[800:815] + bytes([hashes[815] ^ 1])
+    hashes[320:352] = bytes(32)
+    tracemalloc.start()
+    assert count_repeats(hashes) == 11
+    assert tracemalloc.get_traced_memory()[1] < 2 * 100_000
+    tracemalloc.stop()
+    assert count_repeats(bytearray()) == 0
 
 
 @pytest.mark.parametrize("name", ["mini-wfb", "mini-mse-dup", "mini-mathlib"])

@@ -24,6 +24,7 @@ import xxhash
 
 from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
+from mirblab.core.mapped_files import OpenFilesError, map_file
 
 FORMAT = "mirblab-vectors-3"
 SUFFIX = ".safetensors"
@@ -182,30 +183,15 @@ class Shard(ShardFile):
         return map_rows(self.path, np.float32, (len(self.keys), self.dimensions), self.offset)
 
 
-def map_rows(
-    path: Path, dtype: type, shape: tuple[int, int], offset: int, *, is_scattered: bool = False
-) -> np.ndarray | None:
-    """Return the rows of a file as a memory map, or None when the file was removed, emptied or cut.
-
-    With *is_scattered* single rows are read, far from each other, so that the system does not read ahead.
-    """
+def map_rows(path: Path, dtype: type, shape: tuple[int, int], offset: int) -> np.ndarray | None:
+    """Return the rows of a file as a memory map, or None when the file was removed, emptied or cut."""
     try:
-        with open(path, "rb") as file:
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if is_scattered and hasattr(mmap, "MADV_RANDOM"):  # not on Windows
-            memory.madvise(mmap.MADV_RANDOM)
-        return np.frombuffer(memory, dtype, math.prod(shape), offset).reshape(shape)
+        memory = map_file(path)
+        return None if memory is None else np.frombuffer(memory, dtype, math.prod(shape), offset).reshape(shape)
+    except OpenFilesError:
+        raise
     except (FileNotFoundError, ValueError):
         return None
-
-
-def release_pages(rows: np.ndarray) -> None:
-    """Give the pages of a map by `map_rows` back to the system, which keeps them while it has room; others stay."""
-    memory = rows.base
-    while isinstance(memory, np.ndarray):
-        memory = memory.base
-    if isinstance(memory, memoryview) and isinstance(memory.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        memory.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def file_stamp(entry: os.DirEntry[str] | Path) -> tuple[int, int]:
@@ -241,7 +227,7 @@ def count_texts(path: Path) -> int:
         return 0
 
 
-def read_head(file: BinaryIO) -> tuple[bytes, dict[str, Any]]:
+def read_head(file: BinaryIO | mmap.mmap) -> tuple[bytes, dict[str, Any]]:
     """Return the bytes of the head with which a shard begins, and its fields; raise DamagedShard when it has none."""
     start = file.read(8)
     length = int.from_bytes(start, "little")

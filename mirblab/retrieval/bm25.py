@@ -19,6 +19,7 @@ import pandas as pd
 
 from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.errors import MirblabError, check_known, check_positive, unknown
+from mirblab.core.mapped_files import OpenFilesError
 from mirblab.core.processes import n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data import runs
@@ -771,6 +772,8 @@ def _stored_index(texts: Sequence[str], content: str, settings: dict[str, Any]) 
     if folder.is_dir():
         try:
             return StoredIndex.open(folder)
+        except OpenFilesError:
+            raise
         except MirblabError as error:
             stored_files.set_aside(folder, str(error), "it is built again")
     return StoredIndex.open(folder) if atomic_files.try_to_store("indexes of terms", build) else None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -15,21 +17,13 @@ import xxhash
 
 from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.errors import MirblabError, check_positive
+from mirblab.core.mapped_files import expect_single_rows, map_file, release_pages
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.data.candidates import Candidates
 from mirblab.data.parts import StoredTexts, texts_at
 from mirblab.data.ranking import TopK, gather_blocks, pack_keys, query_bounds, unpack_keys
-from mirblab.encoders.cache import (
-    SUFFIX,
-    VectorStore,
-    map_rows,
-    read_head,
-    release_pages,
-    safetensors_head,
-    text_keys,
-    write_arrays,
-)
+from mirblab.encoders.cache import SUFFIX, VectorStore, read_head, safetensors_head, text_keys, write_arrays
 from mirblab.encoders.encoding import Encoder, VectorReader
 from mirblab.retrieval import dense
 
@@ -441,21 +435,25 @@ def _open_part(path: Path, bits: int = 0, *, whole: bool = False) -> Part | None
     Head and codes are checked, the rows only with *whole*: reading them all would take longer than a search.
     """
     try:
-        with open(path, "rb") as file:
-            head, fields = read_head(file)
-        about, (n_rows, n), (_, d) = fields["__metadata__"], fields["codes"]["shape"], fields["rows"]["shape"]
-        start = {name: len(head) + fields[name]["data_offsets"][0] for name in ("codes", "factors", "steps", "rows")}
-        codes = map_rows(path, np.uint64, (n_rows, n), start["codes"])
-        factors = map_rows(path, np.float32, (n, 1), start["factors"])
-        steps = map_rows(path, np.float32, (n, 1), start["steps"])
-        rows = map_rows(path, np.int16, (n, d), start["rows"], is_scattered=True)
-        is_whole = path.stat().st_size == len(head) + fields["rows"]["data_offsets"][1]
+        memory = map_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    try:
+        head, fields = read_head(memory or io.BytesIO())
+        about, (n_rows, n), (_, d) = fields["__metadata__"], fields["codes"]["shape"], fields["rows"]["shape"]
+        is_whole = memory is not None and len(memory) == len(head) + fields["rows"]["data_offsets"][1]
+
+        def array(name: str, dtype: type, *shape: int) -> np.ndarray:
+            start = len(head) + fields[name]["data_offsets"][0]
+            return np.frombuffer(memory or b"", dtype, math.prod(shape), start).reshape(shape)
+
+        if is_whole:
+            codes, rows = array("codes", np.uint64, n_rows, n), array("rows", np.int16, n, d)
+            factors, steps = array("factors", np.float32, n), array("steps", np.float32, n)
     except (MirblabError, ValueError, KeyError, TypeError) as error:
         stored_files.set_aside(path, f"its head cannot be read: {error}", _THEN)
         return None
-    if codes is None or factors is None or steps is None or rows is None or not is_whole:
+    if not is_whole:
         stored_files.set_aside(path, "it was cut", _THEN)
         return None
     is_right = _head(about, n_rows, n, d) == head and n_rows == (bits or n_rows // n_words(d)) * n_words(d)
@@ -463,7 +461,8 @@ def _open_part(path: Path, bits: int = 0, *, whole: bool = False) -> Part | None
     if not is_right or (whole and _digest([rows]) != about.get("rows")):
         stored_files.set_aside(path, "it differs from its checksum", _THEN)
         return None
-    return Part(codes, factors[:, 0], rows, steps[:, 0])
+    expect_single_rows(rows)
+    return Part(codes, factors, rows, steps)
 
 
 def verify(folder: Path) -> list[str]:

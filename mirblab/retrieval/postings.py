@@ -15,6 +15,7 @@ import numpy as np
 
 from mirblab.core import atomic_files, stored_files
 from mirblab.core.errors import MirblabError
+from mirblab.core.mapped_files import map_file
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import read_json
@@ -53,6 +54,13 @@ class Part:
     by_term: np.ndarray
     codes: np.ndarray
     scales: np.ndarray
+
+    def __post_init__(self) -> None:
+        """Let nobody write to the arrays, as to those on disk: a loop is compiled once for both."""
+        for name in _ARRAYS:
+            array = getattr(self, name).view()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @property
     def n_docs(self) -> int:
@@ -343,7 +351,7 @@ def open_postings(folder: str | Path) -> tuple[Postings, list[str], np.ndarray]:
     """Return the postings in *folder*, the terms, and what each adds to documents without it.
 
     The arrays of the parts are mapped into memory and read when they are used. MirblabError when the folder has no
-    postings, or when a file is missing or has another size than the manifest says.
+    postings, or when a file is missing or has another size than the manifest says, OpenFilesError for too many parts.
     """
     folder = Path(folder)
     manifest = _read_manifest(folder)
@@ -409,13 +417,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _map_arrays(folder: Path, file: dict[str, Any]) -> list[np.ndarray]:
-    """Return the arrays of a file, mapped into memory; what is written to them stays in memory."""
-    content = np.memmap(folder / file["name"], dtype=np.uint8, mode="c") if file["n_bytes"] else np.empty(0, np.uint8)
-    arrays = []
+    """Return the arrays of a file, mapped into memory."""
+    content, arrays = np.frombuffer(map_file(folder / file["name"]) or b"", np.uint8), []
     for about in file["arrays"]:
         dtype, shape = np.dtype(about["dtype"]), tuple(about["shape"])
         own = content[about["offset"] : about["offset"] + dtype.itemsize * math.prod(shape)]
-        arrays.append(np.asarray(own).view(dtype).reshape(shape))
+        arrays.append(own.view(dtype).reshape(shape))
     return arrays
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from ir_measures import nDCG
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.processes import compiled
 from mirblab.data import candidates, parts_writer
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
@@ -470,6 +472,38 @@ def test_a_damaged_index_is_refused(tmp_path):
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
     with pytest.raises(MirblabError, match="found 99; build it again"):
         bm25.StoredIndex.open(folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_an_index_of_many_parts_raises_the_limit_of_open_files(tmp_path):
+    """As far as the system permits; then the error says what to do, and the index is not taken for a damaged one."""
+    code = """
+import resource, sys
+from mirblab.retrieval import bm25
+bm25.PART_DOCS = 1
+docs = [["ring", str(number)] for number in range(200)]
+bm25.build_index(docs, sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 300))
+index = bm25.StoredIndex.open(sys.argv[1])
+print(index.search([["ring", "7"]], 1)[1], resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+bm25.StoredIndex.open(sys.argv[1])
+"""
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path / "index")], cwd=ROOT, capture_output=True)
+    assert ended.stdout.decode() == "[7] 300\n"
+    message = r"OpenFilesError: .*part-\d+.bin cannot be opened: too many files are open; raise .* ulimit -n"
+    assert re.search(message, ended.stderr.decode())
+
+
+def test_loops_are_compiled_once_for_memory_and_disk(tmp_path):
+    """Arrays that cannot be written have a type of their own, which would cost another second or two."""
+    docs = [["ring", "knot"], ["ring"]]
+    index = bm25.TermIndex.build(docs, "lucene", 1.2, 0.75, 0.5)
+    stored = bm25.build_index(docs, tmp_path / "index")
+    query, loops = index.queries([["ring"]]), [postings._score, postings._score_pairs]
+    stored.search([["ring"]], 1)
+    counts = [len(compiled(loop).signatures) for loop in loops]
+    index.postings.search(query, np.zeros(1, np.float32), 1, None, "BM25")
+    assert [len(compiled(loop).signatures) for loop in loops] == counts
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import mirblab as lab
 from mirblab.app import stores
 from mirblab.core.errors import MirblabError
+from mirblab.core.mapped_files import release_pages
 from mirblab.data import runs
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.encoders.encoding import encoder
@@ -261,6 +263,19 @@ def test_a_damaged_part_is_set_aside_and_made_again(tmp_path, damage):
     with pytest.warns(UserWarning, match="set aside.*made again"):
         after = codes.search(queries, coded(tmp_path, vectors), depth=10)
     assert equal(before, after) and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+def test_a_file_of_codes_is_mapped_once(tmp_path):
+    """Each map counts as an open file, of which a process may have a thousand; pages of rows are given back alone."""
+    vectors = vectors_of(300, 400)
+    before = len(os.listdir("/proc/self/fd"))
+    made = coded(tmp_path, vectors)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    [part] = made.parts
+    copies = part.codes.copy(), part.rows.copy()
+    release_pages(part.rows)
+    assert equal(copies, (part.codes, part.rows))
 
 
 def test_a_damaged_row_is_found_by_verify(tmp_path, monkeypatch):

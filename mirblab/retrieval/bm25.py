@@ -108,37 +108,38 @@ class Statistics:
         return self.n_tokens / self.n_docs if self.n_docs else 0.0
 
 
-def weigh_terms(
-    frequencies: csr_array,
-    lengths: np.ndarray,
-    statistics: Statistics,
-    method: str,
-    k1: float,
-    b: float,
-    delta: float,
-) -> np.ndarray:
-    """Turn *frequencies*, in place, into weights of BM25; return what each term adds to documents without it.
+@dataclass(frozen=True)
+class TermWeights:
+    """How BM25 weighs the terms of all documents: `idf` and `absent`, float32 (n_terms,), and the formula.
 
-    The documents may be some of those of which the *statistics* are.
+    `absent` is what a term adds to documents without it.
     """
-    n_docs, n_terms = frequencies.shape
-    if not n_terms:
-        return np.zeros(0, dtype=np.float32)
-    exact = [IDF[method](df, statistics.n_docs) for df in statistics.document_counts.tolist()]
-    idf = np.array(exact, dtype=np.float32)
-    mean: Any = np.float64(statistics.mean_length)
-    absent = np.zeros(n_terms, dtype=np.float32)
-    if method in ("bm25l", "bm25+"):
-        with np.errstate(invalid="ignore"):  # k1 = 0 makes it 0 / 0, which bm25s passes on
-            gain = _gain(method, 0, mean, mean, k1, b, delta)
-        absent[:] = np.array(exact) * (delta if np.isnan(gain) else gain)
-    for start in range(0, n_docs, BLOCK):
-        starts = frequencies.indptr[start : start + BLOCK + 1]
-        block = slice(starts[0], starts[-1])
-        terms, doc_lengths = frequencies.indices[block], np.repeat(lengths[start : start + BLOCK], np.diff(starts))
-        gains = idf[terms] * _gain(method, frequencies.data[block], doc_lengths, mean, k1, b, delta)
-        frequencies.data[block] = gains - absent[terms]
-    return absent
+
+    idf: np.ndarray
+    absent: np.ndarray
+    gain: Callable[[np.ndarray | int, Any], Any]
+
+    @classmethod
+    def of(cls, statistics: Statistics, method: str, k1: float, b: float, delta: float) -> TermWeights:
+        """Return the weights that follow from the *statistics* of all documents."""
+        exact = np.array([IDF[method](df, statistics.n_docs) for df in statistics.document_counts.tolist()])
+        mean: Any = np.float64(statistics.mean_length)
+        gain = partial(_gain, method, mean=mean, k1=k1, b=b, delta=delta)
+        absent = np.zeros(len(exact), dtype=np.float32)
+        if method in ("bm25l", "bm25+"):
+            with np.errstate(invalid="ignore"):  # k1 = 0 makes it 0 / 0, which bm25s passes on
+                without = gain(0, mean)
+            absent[:] = exact * (delta if np.isnan(without) else without)
+        return cls(exact.astype(np.float32), absent, gain)
+
+    def weigh(self, frequencies: csr_array, lengths: np.ndarray) -> None:
+        """Turn the *frequencies* of some of the documents, (n_docs, n_terms), in place, into weights of BM25."""
+        for start in range(0, frequencies.shape[0], BLOCK):
+            starts = frequencies.indptr[start : start + BLOCK + 1]
+            block = slice(starts[0], starts[-1])
+            terms, doc_lengths = frequencies.indices[block], np.repeat(lengths[start : start + BLOCK], np.diff(starts))
+            gains = self.idf[terms] * self.gain(frequencies.data[block], doc_lengths)
+            frequencies.data[block] = gains - self.absent[terms]
 
 
 def _gain(
@@ -206,8 +207,9 @@ class TermIndex:
         frequencies, lengths = counted
         document_counts = np.bincount(frequencies.indices, minlength=frequencies.shape[1])
         statistics = Statistics(len(lengths), int(lengths.sum()), document_counts)
-        absent = weigh_terms(frequencies, lengths, statistics, method, k1, b, delta)
-        return cls(dict(vocabulary), frequencies, absent, statistics.mean_length)
+        weights = TermWeights.of(statistics, method, k1, b, delta)
+        weights.weigh(frequencies, lengths)
+        return cls(dict(vocabulary), frequencies, weights.absent, statistics.mean_length)
 
     @cached_property
     def document_counts(self) -> np.ndarray:
@@ -434,11 +436,13 @@ def build_index(
             document_counts += np.bincount(frequencies.indices, minlength=len(vocabulary))
             n_docs, n_tokens = n_docs + len(lengths), n_tokens + int(lengths.sum())
             bar.update(len(lengths))
-        statistics, absent = Statistics(n_docs, n_tokens, document_counts), np.zeros(len(vocabulary), dtype=np.float32)
+        statistics = Statistics(n_docs, n_tokens, document_counts)
+        weights = TermWeights.of(statistics, *(settings[name] for name in _WEIGHING))
+        common = find_common(document_counts, n_docs)
         for frequencies, lengths in writer.counts(len(vocabulary)):
-            absent = weigh_terms(frequencies, lengths, statistics, *(settings[name] for name in _WEIGHING))
-            writer.add(frequencies, find_common(document_counts, n_docs))
-        writer.finish(list(vocabulary), absent)
+            weights.weigh(frequencies, lengths)
+            writer.add(frequencies, common)
+        writer.finish(list(vocabulary), weights.absent)
     return StoredIndex.open(folder)
 
 

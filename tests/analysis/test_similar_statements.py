@@ -429,7 +429,7 @@ def test_an_interrupted_comparison_leaves_no_unfinished_file(cut, tmp_path, monk
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bm25, "weigh_terms", interrupt)
+        patch.setattr(bm25.TermWeights, "weigh", interrupt)
         with pytest.raises(KeyboardInterrupt):
             similar(other, by="bm25")
     assert not [path for path in (tmp_path / "home").rglob("*") if ".partial" in path.name]

@@ -403,6 +403,15 @@ def test_an_index_in_parts_returns_what_one_in_memory_returns(random_texts, tmp_
     assert not find_damage(tmp_path / "index")
 
 
+def test_the_idf_of_a_term_is_computed_once(tmp_path, monkeypatch):
+    """And not again for each part, since the vocabulary of many parts is large."""
+    plain, asked = bm25.IDF["lucene"], list[float]()
+    monkeypatch.setattr(bm25, "PART_DOCS", 2)
+    monkeypatch.setitem(bm25.IDF, "lucene", lambda df, n: asked.append(df) or plain(df, n))
+    bm25.build_index([["ring"], ["knot", "ring"], ["field"], [], ["ring"]], tmp_path / "index")
+    assert asked == [3, 1, 1]
+
+
 def test_an_index_in_parts_honours_candidates(random_texts, tmp_path, monkeypatch):
     """As the one in memory does."""
     docs, queries = (word_tokens(texts) for texts in random_texts)

@@ -63,7 +63,8 @@ class Parts:
         self.groups: list[tuple[int, int]] = []  # part and number in it, for each row group of the corpus
         self.starts = [0]  # the first document of each row group, and the number of all
         for number, about in enumerate(self.files):
-            footer = open_part(self.folder / about["name"], about["footer"], about["n_bytes"]).metadata
+            with _open_part(self.folder / about["name"], about["footer"], about["n_bytes"]) as file:
+                footer = file.metadata
             for group in range(footer.num_row_groups):
                 self.groups.append((number, group))
                 self.starts.append(self.starts[-1] + footer.row_group(group).num_rows)
@@ -72,7 +73,6 @@ class Parts:
                 f"{self.folder} has {self.starts[-1]:,} documents, and {MANIFEST} says {self.n_docs:,}; {AGAIN}"
             )
         self._group = lru_cache(_KEPT_GROUPS)(self._read_group)
-        self._lock = Lock()
 
     def __reduce__(self) -> tuple[Callable[[Path], Parts], tuple[Path]]:
         """Pickle the folder only: another process opens the files itself."""
@@ -121,8 +121,9 @@ class Parts:
         about = self.files[part]
         path = self.folder / about["name"]
         try:
-            with self._lock:  # a file of Parquet is not to be read by two threads at once
-                table = open_part(path, about["footer"], about["n_bytes"]).read_row_group(number, columns=[name])
+            file, lock = _kept_part(path, about["footer"], about["n_bytes"])
+            with lock:
+                table = file.read_row_group(number, columns=[name])
         except (OSError, pa.ArrowException) as error:
             raise MirblabError(f"{path} is damaged ({str(error)[:120]}); {AGAIN}") from error
         array = table.column(0).combine_chunks()
@@ -357,7 +358,17 @@ def text_bytes(column: pa.Array) -> bytes | memoryview:
 
 
 @lru_cache(_KEPT_FILES)
-def open_part(path: Path, footer: str, n_bytes: int) -> Any:
+def _kept_part(path: Path, footer: str, n_bytes: int) -> tuple[Any, Lock]:
+    """Return the file of a part, which stays open, and its lock: it is not to be read by two threads at once."""
+    return _open_part(path, footer, n_bytes), Lock()
+
+
+def close_parts() -> None:
+    """Close all parts, before folders are renamed or removed; they are opened again when they are read."""
+    _kept_part.cache_clear()
+
+
+def _open_part(path: Path, footer: str, n_bytes: int) -> Any:
     """Return the file of a part; MirblabError when it is missing, cut, or another than the one that was written."""
     import pyarrow as pa
     from pyarrow import parquet

@@ -122,7 +122,7 @@ def _read_draft(path: Path) -> Iterator[Document]:
 
 
 def _read_tables(path: Path) -> Iterator[pa.Table]:
-    """Yield the row groups of a part, whose file is closed at the end: `parts.open_part` would keep it open."""
+    """Yield the row groups of a part, whose file is closed at the end: `parts.Parts` would keep it open."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(path, page_checksum_verification=True) as file:

@@ -293,6 +293,7 @@ def _as_parts(folder: Path) -> Iterator[Path]:
     except MirblabError as error:
         raise MirblabError(str(error).replace(str(beside), str(folder))) from error
     finally:
+        parts.close_parts()
         if scratch.exists():
             atomic_files.remove_path(scratch)
 

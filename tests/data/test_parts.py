@@ -21,6 +21,7 @@ from tiny_encoder import make_model
 
 import mirblab as lab
 from mirblab.analysis.searching import free_text
+from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir, near_duplicates, parts, parts_writer
 from mirblab.data import collection as collection_module
@@ -31,6 +32,7 @@ from mirblab.retrieval import codes, dense, feedback, rerank
 from mirblab.retrieval.systems import System
 from mirblab.sources import catalogue
 from mirblab.sources.metamath import find_database
+from mirblab.sources.shared import builder
 from mirblab.sources.shared.builder import CollectionRows, write_rows
 
 TAGGED = [
@@ -218,6 +220,44 @@ def test_opening_reads_no_text(cut, tmp_path, monkeypatch):
     read.clear()
     assert collection.texts[100]
     assert read == [(read[0][0], "title"), (read[0][0], "text")]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs Linux")
+def test_no_part_is_open_when_a_collection_is_replaced(cut, tmp_path, monkeypatch):
+    """Windows would refuse to rename the folder, and elsewhere the removed one would keep its disk space."""
+
+    def open_files() -> list[str]:
+        held = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+        return [path for path in held if path.startswith(str(tmp_path))]
+
+    folder = catalogue.convert("mini-qa", tmp_path / "qa")
+    old = lab.load(folder)
+    assert old.texts[3] and open_files()
+    seen = list[list[str]]()
+
+    def watched(path, target):
+        if path.is_dir():
+            seen.append(open_files())
+        os.replace(path, target)
+
+    monkeypatch.setattr(atomic_files, "rename_path", watched)
+    with builder.replace_folders(tmp_path, ("qa",)) as [new]:
+        for path in ("card.toml", "queries.jsonl"):
+            shutil.copyfile(folder / path, new / path)
+        shutil.copytree(folder / "qrels", new / "qrels")
+        shutil.copytree(folder / "corpus", new / "corpus")
+    assert len(seen) == 2 and not any(seen) and not open_files()
+    assert lab.load(folder).texts[3] == old.texts[3]
+
+
+def test_two_readers_of_a_part_have_one_lock(cut, tmp_path, monkeypatch):
+    """They share its open file, which is not to be read by two threads at once."""
+    parts_writer.write_parts(tmp_path / "corpus", [parts.Document(f"d{n}", "", "a ring") for n in range(6)])
+    one, other = (parts.Parts(tmp_path / "corpus") for _ in range(2))
+    kept, used = parts._kept_part, list[tuple[object, object]]()
+    monkeypatch.setattr(parts, "_kept_part", lambda *given: used.append(kept(*given)) or used[-1])
+    assert one.take("text", np.arange(3)) == other.take("text", np.arange(3))
+    assert used[0][0] is used[1][0] and used[0][1] is used[1][1]
 
 
 def test_a_builder_writes_parts_above_a_size(cut, tmp_path, monkeypatch):

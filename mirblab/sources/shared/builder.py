@@ -22,6 +22,7 @@ from mirblab.data import beir as on_disk
 from mirblab.data.collection import read_splits
 from mirblab.data.digests import write_digests
 from mirblab.data.near_duplicates import fold_text
+from mirblab.data.parts import close_parts
 from mirblab.sources.shared import latex
 from mirblab.sources.shared.release import Origin
 
@@ -388,6 +389,7 @@ def _check_collection(folder: Path, out: Path, is_unasked: bool) -> None:
 def _swap(new: list[Path], targets: list[Path], attic: Path) -> None:
     """Rename each new folder to its target, or restore all; while the *attic* exists, new folders are complete."""
     atomic_files.make_folder(attic)
+    close_parts()  # Windows renames no folder with an open file, and elsewhere that keeps its disk space
     undo: list[tuple[Path, Path]] = []
     try:
         for folder, target in zip(new, targets, strict=True):

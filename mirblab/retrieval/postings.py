@@ -6,8 +6,9 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -350,33 +351,77 @@ class PostingsWriter:
 def open_postings(folder: str | Path) -> tuple[Postings, list[str], np.ndarray]:
     """Return the postings in *folder*, the terms, and what each adds to documents without it.
 
-    The arrays of the parts are mapped into memory and read when they are used. MirblabError when the folder has no
-    postings, or when a file is missing or has another size than the manifest says, OpenFilesError for too many parts.
+    The arrays of the parts are mapped into memory and read when they are used; the terms, and where the arrays lead to
+    places in others, are checked before, once in a process. MirblabError when the folder has no postings, when a file
+    is missing or has another size than the manifest says, and when a check fails; OpenFilesError for too many parts.
     """
     folder = Path(folder)
     manifest = _read_manifest(folder)
     *files, last = manifest["files"]
-    common, absent, names = _map_arrays(folder, last)
-    parts = [
-        Part(file["start"], **dict(zip(_ARRAYS, _map_arrays(folder, file), strict=True))) for file in reversed(files)
-    ]
+    try:
+        common, absent, names = _map_arrays(folder, last)
+        _check_once(folder / last["name"], lambda: _file_digest(folder / last["name"]) == last["digest"])
+        terms = json.loads(names.tobytes().rstrip(b"\0"))
+        parts = []
+        for file in reversed(files):
+            part = Part(file["start"], **dict(zip(_ARRAYS, _map_arrays(folder, file), strict=True)))
+            _check_once(folder / file["name"], partial(_is_sound, part, len(terms), len(common)))
+            parts.append(part)
+    except MirblabError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise MirblabError(f"{folder / MANIFEST} is damaged ({error}); build the index again") from error
     lowest = min((file["bounds"][0] for file in files), default=0.0)
     highest = max((file["bounds"][1] for file in files), default=0.0)
-    made = Postings(manifest["n_docs"], parts, common, lowest, highest)
-    return made, json.loads(names.tobytes().rstrip(b"\0")), absent
+    return Postings(manifest["n_docs"], parts, common, lowest, highest), terms, absent
+
+
+_checked: set[tuple[Path, int, int]] = set()  # path, size and time of change of files that were found in order
+
+
+def _check_once(path: Path, is_sound: Callable[[], bool]) -> None:
+    facts = path.stat()
+    key = path.absolute(), facts.st_size, facts.st_mtime_ns
+    if key not in _checked:
+        if not is_sound():
+            raise MirblabError(f"{path} is damaged; remove the folder and build the index again")
+        _checked.add(key)
+
+
+def _is_sound(part: Part, n_terms: int, n_common: int) -> bool:
+    """Return whether no loop over the postings of a part, compiled without such checks, leaves an array.
+
+    The terms of the documents, the largest array, are not read: `_score_pairs` passes over those that are none.
+    """
+
+    def ascend(bounds: np.ndarray, last: int) -> bool:
+        return bool(bounds[0] == 0 and bounds[-1] == last and (bounds[1:] >= bounds[:-1]).all())
+
+    return (
+        (len(part.weights), len(part.by_term), len(part.scales)) == (len(part.terms), len(part.docs), n_common)
+        and part.codes.shape == (n_common, part.n_docs)
+        and len(part.starts) == n_terms + 1
+        and ascend(part.rows, len(part.terms))
+        and ascend(part.starts, len(part.docs))
+        and bool(part.docs.max(initial=0) < part.n_docs)
+    )
 
 
 def find_damage(folder: str | Path) -> list[str]:
     """Return a line for each file of the postings in *folder* whose bytes are not those that were written."""
     folder, problems = Path(folder), []
     for file in _read_manifest(folder)["files"]:
-        digest = hashlib.blake2b(digest_size=16)
-        with open(folder / file["name"], "rb") as content:
-            while block := content.read(1 << 20):
-                digest.update(block)
-        if digest.hexdigest() != file["digest"]:
+        if _file_digest(folder / file["name"]) != file["digest"]:
             problems.append(f"{folder / file['name']} is damaged; remove the folder and build the index again")
     return problems
+
+
+def _file_digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as content:
+        while block := content.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def verify(folder: Path) -> list[str]:
@@ -552,7 +597,9 @@ def _score_pairs(
             weights = np.zeros(last - first + 1, dtype=np.float32)
         weights[:] = 0
         for at in range(doc_starts[docs[pair]], doc_starts[docs[pair] + 1]):
-            weights[places[doc_terms[at]]] = doc_weights[at]  # at 0 what the query does not ask for
+            term = doc_terms[at]
+            if 0 <= term < len(places):  # what was read from a damaged file could lead anywhere
+                weights[places[term]] = doc_weights[at]  # at 0 what the query does not ask for
         score = np.float32(0)
         for at in range(first, last):
             score += times[at] * weights[places[terms[at]]]  # a term that the query repeats has one place

@@ -727,6 +727,53 @@ def test_a_damaged_stored_index_is_set_aside_and_built_again(in_parts, tmp_path)
     assert bm25.search(other, depth=40).equals(expected)
 
 
+def changed_array(folder: Path, name: str, change) -> None:
+    """Change one array of the first part in a folder, in place."""
+    [file] = [one for one in json.loads((folder / "manifest.json").read_text())["files"] if one["name"][:5] == "part-"][
+        :1
+    ]
+    about = file["arrays"][postings._ARRAYS.index(name)]
+    whole = np.fromfile(folder / file["name"], np.uint8)
+    end = about["offset"] + np.dtype(about["dtype"]).itemsize * int(np.prod(about["shape"]))
+    change(whole[about["offset"] : end].view(about["dtype"]).reshape(about["shape"]))
+    whole.tofile(folder / file["name"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("docs", lambda docs: docs.__setitem__(3, 60_000)),
+        ("starts", lambda starts: starts.__setitem__(2, 1 << 30)),
+        ("starts", lambda starts: starts.__setitem__(-1, starts[-1] + 1)),
+        ("rows", lambda rows: rows.__setitem__(4, -(1 << 30))),
+        ("rows", lambda rows: rows.__setitem__(0, 1)),
+    ],
+)
+def test_an_index_that_leads_out_of_its_arrays_is_built_again(in_parts, tmp_path, monkeypatch, name, change):
+    """Compiled loops check no bounds: what they read is checked when the index is opened, once in a process."""
+    _, other = in_parts
+    expected = bm25.search(other, depth=40)
+    [folder] = (tmp_path / "home" / "cache" / "postings").iterdir()
+    changed_array(folder, name, change)
+    with pytest.warns(UserWarning, match=r"is damaged .*part-00000.bin is damaged.* it is built again"):
+        assert bm25.search(other, depth=40).equals(expected)
+    monkeypatch.setattr(postings, "_is_sound", lambda *_: pytest.fail("checked again"))
+    assert bm25.search(other, depth=40).equals(expected)
+
+
+def test_a_changed_term_of_a_stored_index_is_noticed(in_parts, tmp_path):
+    """Names of terms are checked by their digest; what is no term in a document is passed over."""
+    _, other = in_parts
+    expected = bm25.search(other, depth=40)
+    [folder] = (tmp_path / "home" / "cache" / "postings").iterdir()
+    path = folder / "terms.bin"
+    path.write_bytes(path.read_bytes().replace(b"ring", b"bing"))
+    with pytest.warns(UserWarning, match=r"terms.bin is damaged.* it is built again"):
+        assert bm25.search(other, depth=40).equals(expected)
+    changed_array(folder, "terms", lambda terms: terms.fill(1 << 30))
+    assert not bm25.search(other, depth=40).equals(expected)
+
+
 def test_where_no_index_can_be_stored_one_in_memory_is_used(in_parts, tmp_path, monkeypatch, capsys):
     """A home that cannot be written costs a note, not the run."""
     one, other = in_parts

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, islice
-from math import log
+from math import inf, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -721,13 +721,13 @@ def _check_settings(
     given = {"method": method, "k1": k1, "b": b, "tokenizer": tokenizer}
     settings: dict[str, Any] = dict(MIRB_DEFAULTS if compat else DEFAULTS)
     settings |= {key: value for key, value in given.items() if value is not None}
+    if not (0 <= settings["k1"] < inf and 0 <= settings["b"] <= 1 and 0 <= delta < inf):  # nor NaN
+        found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
+        raise MirblabError(f"BM25 needs finite k1 >= 0, 0 <= b <= 1 and finite delta >= 0, found {found}")
     if engine == "rank-bm25":
         return settings | {"method": "okapi", "compat": compat}
     if settings["method"] not in IDF:
         raise unknown("BM25 method", settings["method"], IDF)
-    if settings["k1"] < 0 or not 0 <= settings["b"] <= 1 or delta < 0:
-        found = f"k1 = {settings['k1']}, b = {settings['b']}, delta = {delta}"
-        raise MirblabError(f"BM25 needs k1 >= 0, 0 <= b <= 1 and delta >= 0, found {found}")
     weighted = {"query_weighting": query_weighting} if query_weighting != "count" else {}
     return settings | {"delta": delta, "compat": compat} | weighted
 

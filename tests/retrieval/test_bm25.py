@@ -284,6 +284,10 @@ def test_compat_mirb_fills_a_query_without_tokens(build):
         ({"compat": "mteb"}, "no compat 'mteb'"),
         ({"engine": "rank-bm25", "method": "lucene"}, "BM25Okapi only"),
         ({"k1": -1.0}, "k1 = -1.0"),
+        ({"k1": float("nan")}, "k1 = nan"),
+        ({"k1": float("inf"), "engine": "rank-bm25"}, "k1 = inf"),
+        ({"b": float("nan")}, "b = nan"),
+        ({"delta": float("inf"), "method": "bm25l"}, "delta = inf"),
         ({"depth": 0}, "depth must be at least 1"),
     ],
 )

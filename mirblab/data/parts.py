@@ -18,7 +18,6 @@ from pandas.api.extensions import ExtensionArray, ExtensionDtype
 
 from mirblab.core import text_files
 from mirblab.core.errors import MirblabError
-from mirblab.data import digests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -323,14 +322,6 @@ def parts_of(corpus: pd.DataFrame) -> Parts | None:
     """Return the parts whose texts a corpus has, all of them and in their order; None where they are in memory."""
     column = corpus.text.array
     return column.parts if isinstance(column, PartsColumn) and column.is_whole else None
-
-
-def find_damage(folder: Path) -> list[str]:
-    """Return a line for each part in *folder* whose bytes are not those that were written; every byte is read."""
-    parts = Parts(folder)
-    return [
-        f"{path} is damaged; {AGAIN}" for path, digest in parts.digests().items() if digests.file_digest(path) != digest
-    ]
 
 
 def text_batches(column: pd.Series) -> Iterator[pa.Array]:

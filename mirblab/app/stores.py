@@ -18,7 +18,8 @@ class Store:
     """A folder of the home, or a file, that the library fills.
 
     *verify_with*, a function of *module*, returns a line for each problem of a path; *older_with*, if any, the folders
-    or files of older versions with their numbers of *units*. *is_made_again*: commands make the content again.
+    or files of older versions with their numbers of *units*, and *old* what these are. *is_made_again*: commands make
+    the content again.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Store:
     place: str
     is_made_again: bool = True
     older_with: str = ""
+    old: str = "made by an older version, {size}, which are no longer read"
 
     @property
     def path(self) -> Path:
@@ -43,7 +45,7 @@ class Store:
         return getattr(import_module(self.module), self.verify_with)(self.path) if self.path.exists() else []
 
     def older(self) -> list[tuple[Path, int]]:
-        """Return what older versions wrote and this one does not read, with the number of units."""
+        """Return what this version may never read, as what older ones wrote, with the number of units."""
         has_older = self.older_with and self.path.is_dir()
         return getattr(import_module(self.module), self.older_with)(self.path) if has_older else []
 
@@ -63,7 +65,8 @@ STORES = (
           older_with="older"),
     Store("codes", "parts of coded vectors", "mirblab.retrieval.codes", "verify", "cache/codes"),
     Store("runs", "runs", "mirblab.retrieval.run_store", "verify", "cache/runs"),
-    Store("postings", "indexes of terms", "mirblab.retrieval.postings", "verify", "cache/postings"),
+    Store("postings", "indexes of terms", "mirblab.retrieval.postings", "verify", "cache/postings", older_with="older",
+          old="whose build was stopped, {size}, which are read when it goes on"),
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
     Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
@@ -78,7 +81,7 @@ STORES = (
 # What --remove takes besides the name of a store.
 PARTS = {
     "all": "everything that is made again when it is needed",
-    "old": "files of an older version, which are no longer read",
+    "old": "files of an older version, which are no longer read, and of indexes of terms whose build was stopped",
     "damaged": "what was set aside as damaged",
     "partial": "what is unfinished, also by other machines: only when nobody is writing",
 }
@@ -108,8 +111,7 @@ def removal_advice() -> list[tuple[str, str]]:
     for store in STORES:
         if old := store.older():
             count, size = sum(number for _, number in old), _readable_size([path for path, _ in old])
-            line = f"{count:,} {store.units} made by an older version, {size}, which are no longer read"
-            advice.append((line, "mirblab cache --remove old"))
+            advice.append((f"{count:,} {store.units} {store.old.format(size=size)}", "mirblab cache --remove old"))
     unfinished = _in_home(atomic_files.unfinished_paths)
     abandoned = [path for path in unfinished if atomic_files.is_abandoned(path)]
     unknown_writer = [path for path in unfinished if atomic_files.has_unknown_writer(path)]

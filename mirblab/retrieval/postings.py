@@ -443,6 +443,17 @@ def verify(folder: Path) -> list[str]:
     return lines
 
 
+def older(folder: Path) -> list[tuple[Path, int]]:
+    """Return the counts in *folder* of indexes that nobody is building, each counted as one."""
+    paths = list(folder.iterdir())
+    building = {path.name.rpartition(".partial.")[2] for path in paths if _may_be_written(path)}
+    return [(path, 1) for path in sorted(paths) if path.suffix == COUNTS and path.stem not in building]
+
+
+def _may_be_written(path: Path) -> bool:
+    return atomic_files.is_unfinished(path) and not atomic_files.is_abandoned(path)
+
+
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders import cache
 from mirblab.encoders.cache import VectorStore
 from mirblab.encoders.hosted import limits
+from mirblab.retrieval import bm25
 
 SPACE = {"model": "x", "dimensions": 2}
 PACKAGE = Path(stores.__file__).parent
@@ -148,6 +149,26 @@ def test_parts_of_all_stores_can_be_removed(home: Path, abandoned: Callable[[Pat
     assert stores.remove_left_overs() == [left]
     assert list(stores.remove_store("partial")) == [f"removed {elsewhere}"]
     assert stores.removal_advice() == [] and len(store.missing(["a"])) == 0
+
+
+def test_the_counts_of_a_stopped_build_can_be_removed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would stay for ever where the build never goes on; those of a running build stay."""
+    monkeypatch.setattr(bm25, "PART_DOCS", 1)
+    while_building = list[list[tuple[str, str]]]()
+
+    def documents(first: int) -> Iterator[list[str]]:
+        yield from (["ring"], ["knot"])
+        while_building.append(stores.removal_advice())
+        raise KeyboardInterrupt
+
+    folder = paths.cache() / "postings" / "0123"
+    with pytest.raises(KeyboardInterrupt):
+        bm25.build_index(documents, folder)
+    [(line, command)] = stores.removal_advice()
+    assert while_building == [[]] and command == "mirblab cache --remove old"
+    assert line.startswith("1 indexes of terms whose build was stopped, ") and line.endswith("are read when it goes on")
+    assert list(stores.remove_store("old")) == [f"removed {folder.with_name('0123.counts')}"]
+    assert stores.removal_advice() == [] and not list(folder.parent.iterdir())
 
 
 def test_the_command_lists_verifies_and_sweeps_every_store(

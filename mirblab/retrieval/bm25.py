@@ -44,6 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 1 << 14  # documents counted or weighed at once
+TEXTS = 1 << 10  # texts that are in memory at once, which may be long
 LANES, CHUNK = 64, 1 << 12  # queries and documents in one sparse product
 ROWS, SLAB = 16, 1 << 15  # queries and documents in one loop over postings; a slab has at most 2^16
 COMPILE_FROM = 500_000_000  # postings from which on compiling pays
@@ -764,7 +765,7 @@ def _stored_index(texts: Sequence[str], content: str, settings: dict[str, Any]) 
 
     def build() -> None:
         def words_from(position: int) -> Iterator[Iterable[str]]:
-            blocks = (texts[start : start + BLOCK] for start in range(position, len(texts), BLOCK))
+            blocks = (texts[start : start + TEXTS] for start in range(position, len(texts), TEXTS))
             return map(token_reader(settings["tokenizer"]), chain.from_iterable(blocks))
 
         try:

@@ -23,7 +23,7 @@ from mirblab.core.processes import compiled
 from mirblab.data import candidates, parts_writer
 from mirblab.data.candidates import Candidates, ListRule
 from mirblab.data.collection import Collection, load_folder
-from mirblab.data.parts import Parts
+from mirblab.data.parts import DocumentTexts, Parts
 from mirblab.data.ranking import TopK
 from mirblab.retrieval import bm25, postings, tokenizers
 from mirblab.retrieval.postings import find_damage
@@ -678,6 +678,21 @@ def test_a_collection_in_parts_has_the_run_of_one_file(in_parts, options, monkey
     run = bm25.search(other, depth=40, **options)
     assert run.score.to_numpy().tobytes() == expected.score.to_numpy().tobytes()
     assert run.attrs == expected.attrs
+
+
+def test_few_texts_are_in_memory_while_an_index_is_built(in_parts, monkeypatch):
+    """A block of documents that are counted together would be large where texts are long."""
+    one, other = in_parts
+    plain, sizes = DocumentTexts.at, list[int]()
+
+    def watched(self, rows: slice) -> list[str]:
+        sizes.append(rows.stop - rows.start)
+        return plain(self, rows)
+
+    monkeypatch.setattr(bm25, "TEXTS", 10)
+    monkeypatch.setattr(DocumentTexts, "at", watched)
+    assert bm25.search(other, depth=40).equals(bm25.search(one, depth=40))
+    assert max(sizes) == 10
 
 
 def test_a_stopped_search_of_parts_goes_on(in_parts, tmp_path, monkeypatch):

@@ -412,6 +412,9 @@ def test_what_may_encode_the_same_text_is_one_task() -> None:
     part = missing("bm25+minilm", "mini-qa")
     assert run_tasks.split_into_tasks([within, part]) == [[[within, part]]]
     assert run_tasks.split_into_tasks([]) == []
+    one, other = (missing(f"{first}>bge-reranker-v2-m3@20", "mini-qa") for first in ("bm25", "structure"))
+    elsewhere = missing("bm25>bge-reranker-v2-m3@20", "mini-hol")
+    assert run_tasks.split_into_tasks([one, other, elsewhere]) == [[[one, other], [elsewhere]]]  # a pair is scored once
 
 
 def test_collections_that_share_texts_say_so(make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

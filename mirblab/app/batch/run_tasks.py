@@ -143,8 +143,8 @@ def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Tas
 def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]:
     """Return stages of tasks, the longest first; the runs of a task are in the order of *todo*.
 
-    Runs that may encode the same text, or search with the same system, are of one task, so that nothing is made twice
-    and texts are encoded in the same order everywhere. Fusions are of a later stage than their parts.
+    Runs that may encode the same text, score the same pair, or search with the same system, are of one task, so that
+    nothing is made twice, and texts and pairs stand in the same batches everywhere. Fusions are of a later stage than their parts.
     """
     searched = {
         (part.name, run.collection) for run in todo if not _is_fusion(run) for part in with_parts(system(run.system))
@@ -169,9 +169,14 @@ def _is_fusion(run: MissingRun) -> bool:
 
 
 def _links(run: MissingRun) -> set[tuple[str, ...]]:
-    """Return what makes runs members of one task if they have it in common: a search, or a text for a model."""
+    """Return what makes runs members of one task if they have it in common: a search, pairs that are scored once for
+    all of them, or a text for a model.
+    """
     parts = with_parts(system(run.system))
     links: set[tuple[str, ...]] = {("search", part.name, run.collection) for part in parts}
+    links |= {
+        ("pairs", part.settings["reranker"], run.collection) for part in parts if part.settings["kind"] == "rerank"
+    }
     models = {str(model.entry.get("id", model.name)) for part in parts if (model := encoder_of(part))}
     return links | {("texts", model, name) for model in models for name in (run.collection, *run.shares_texts_with)}
 

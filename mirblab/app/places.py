@@ -129,7 +129,7 @@ def open_place(on: str = LOCAL, n_workers: int = 0, *, insecure: bool = False) -
 
 def default_workers() -> int:
     """Return how many notebooks run at once where nobody says so."""
-    return max(2, (os.cpu_count() or 2) // 2)
+    return max(2, processes.n_cores() // 2)
 
 
 def explain_failure(error: Exception) -> str:
@@ -255,7 +255,8 @@ class Pool(Executor):
             self._is_ending = self._is_ending or not wait
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         if not wait:
-            processes.end_children()  # which would otherwise finish the tasks that they have taken
+            for executor in self._executors:  # whose process would otherwise finish the task that it has taken
+                processes.end_processes(list((executor._processes or {}).values()))
         for executor in self._executors:
             executor.shutdown(wait=wait, cancel_futures=cancel_futures)
 
@@ -281,7 +282,7 @@ class Pool(Executor):
 
 
 def _pool(name: str, n: int, starts: int) -> Iterator[Place]:
-    pool, threads = Pool(n, starts), max(1, (os.cpu_count() or 1) // n)
+    pool, threads = Pool(n, starts), max(1, processes.n_cores() // n)
     try:
         yield Place(name, None if name == LOCAL else pool, pool, Conditions(threads), n, n)
     except BaseException:

@@ -7,9 +7,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from multiprocessing.process import BaseProcess
 from threading import Thread
 from types import FrameType
 from typing import TypeVar, cast
@@ -54,10 +55,10 @@ def start_resource_tracker() -> None:
     os.environ["PYTHONWARNINGS"] = before
 
 
-def end_children() -> None:
-    """End at once the processes that `multiprocessing` has started for this one, and all that these started."""
-    for child in multiprocessing.active_children():
-        if child.pid is not None:
+def end_processes(children: Iterable[BaseProcess]) -> None:
+    """End at once these processes that this one has started by `multiprocessing`, and all that they started."""
+    for child in children:
+        if child.pid is not None and child.is_alive():
             _kill_descendants(child.pid)
             child.kill()
 

@@ -33,7 +33,7 @@ from mirblab.app import console, hand_runs, places, suite_files
 from mirblab.app.batch import notebooks, run_planning, run_tasks, stamps
 from mirblab.app.cli import app
 from mirblab.app.hand_runs import notebook_parameters
-from mirblab.core import paths
+from mirblab.core import paths, processes
 from mirblab.core.errors import MirblabError
 from mirblab.encoders import encoding
 from mirblab.encoders.cache import count_texts
@@ -256,7 +256,7 @@ def test_the_plan_says_what_hosted_encoders_cost(own_suite, make_folder, monkeyp
     cells = [[cell.strip() for cell in line.strip("│┃").split("│")] for line in lines if line.startswith("│ paid")]
     at = [cell.strip() for cell in head.strip("┃").split("┃")].index("dollars")
     assert [(row[1], row[2], row[at]) for row in cells] == [("first", "5", "1.00"), ("second", "1", "0.20")]
-    threads = max(1, (os.cpu_count() or 1) // 2)
+    threads = max(1, processes.n_cores() // 2)
     where = f" per worker on 2 workers of {threads} thread{'s' if threads > 1 else ''} each" if on != "local" else ""
     shared = " in the home folder, which all workers share" if on != "local" else ""
     jobs = suite_files.read_suite("own")

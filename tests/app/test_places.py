@@ -32,7 +32,7 @@ from mirblab.app import console, places, suite_files
 from mirblab.app.batch import notebooks, run_planning, run_tasks
 from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.cli import app
-from mirblab.core import atomic_files, paths
+from mirblab.core import atomic_files, paths, processes
 from mirblab.core.errors import MirblabError
 from mirblab.evaluation.provability import Provability, goal_collection
 from mirblab.formula.metamath.database import read_logic
@@ -120,6 +120,21 @@ def test_ctrl_c_ends_the_processes_of_a_pool_and_starts_nothing_more(_forked: No
     assert not any(map(psutil.pid_exists, pids)) and futures[2].cancelled()
 
 
+def test_an_error_ends_no_process_that_the_pool_did_not_start(_forked: None) -> None:
+    """Such as a Dask cluster of this process, or what loads the data of a training."""
+    other = get_context("fork").Process(target=time.sleep, args=(60,))
+    other.start()
+    try:
+        with pytest.raises(ZeroDivisionError), places.open_place("pool:1") as place:
+            own = place.submit(os.getpid).result()
+            raise ZeroDivisionError
+        other.join(1)
+        assert other.is_alive() and not psutil.pid_exists(own)
+    finally:
+        other.kill()
+        other.join()
+
+
 @pytest.mark.parametrize(
     ("on", "message"),
     [
@@ -135,12 +150,19 @@ def test_a_place_that_cannot_be_is_refused(on: str, message: str) -> None:
         pass
 
 
-def test_the_number_of_processes_is_said_once() -> None:
-    """By --jobs for this process, else by the place."""
+def test_the_number_of_processes_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By --jobs for this process, else by the place; they share the cores that this process may use."""
     with pytest.raises(MirblabError, match="--jobs is for --on local, found --on pool:2; write pool:3"):
         places.open_place("pool:2", 3).__enter__()
     with places.open_place("pool:2") as place:
-        assert place.n_workers == 2 and place.conditions.threads == max(1, (os.cpu_count() or 1) // 2)
+        assert place.n_workers == 2 and place.conditions.threads == max(1, processes.n_cores() // 2)
+    monkeypatch.setenv("MIRBLAB_THREADS", "")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)), raising=False)
+    for given, threads in (("", 4), ("6", 2), ("1", 1)):
+        monkeypatch.setenv("MIRBLAB_THREADS", given)
+        with places.open_place("pool:3") as place:
+            assert place.conditions.threads == threads
+    assert places.default_workers() == 2
 
 
 def test_a_notebook_makes_runs_in_other_processes(

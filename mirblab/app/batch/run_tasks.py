@@ -144,7 +144,8 @@ def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]
     """Return stages of tasks, the longest first; the runs of a task are in the order of *todo*.
 
     Runs that may encode the same text, score the same pair, or search with the same system, are of one task, so that
-    nothing is made twice, and texts and pairs stand in the same batches everywhere. Fusions are of a later stage than their parts.
+    nothing is made twice, and texts and pairs stand in the same batches everywhere. Fusions are of a later stage than
+    their parts.
     """
     searched = {
         (part.name, run.collection) for run in todo if not _is_fusion(run) for part in with_parts(system(run.system))

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from mirblab.app.hand_runs import (
     notebook_defaults,
     notebook_parameters,
 )
-from mirblab.app.places import Place, explain_failure
+from mirblab.app.places import Place, Task, explain_failure
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
@@ -317,18 +317,19 @@ def train_seeds(
                 return status  # Ctrl-C
         return 0
     training.tokens_model(recipes.recipe(name, **changes))  # once, and not in several processes at the same time
-    waiting = {
-        place.submit(train_command.train_model, name, settings, model, force): model
-        for model, settings in named.items()
-    }
+    tasks = [
+        Task(train_command.train_model, (name, settings, model, force), model) for model, settings in named.items()
+    ]
     n_failed, start = 0, time.perf_counter()
-    for number, future in enumerate(as_completed(waiting), 1):
-        model = waiting.pop(future)
+    for number, (task, made) in enumerate(place.results(tasks, _result_or_error), 1):
+        model = task.shown
         done, rounds = (math.ceil(n / place.n_workers) for n in (number, len(named)))
         left = (rounds / done - 1) * (time.perf_counter() - start)
         about = f"; about {_time(left)} left" if number < len(named) else ""
         try:
-            say(f"[{number}/{len(named)}] {model} is trained: {future.result()}{about}")
+            if isinstance(made, Exception):
+                raise made
+            say(f"[{number}/{len(named)}] {model} is trained: {made}{about}")
             train_command.print_summary(model)
         except Exception as error:  # whatever a worker raised is reported with what it was to make
             n_failed += 1
@@ -336,8 +337,14 @@ def train_seeds(
                 f"[{number}/{len(named)}] {model} failed: {explain_failure(error)}; the same command goes on",
                 to=sys.stderr,
             )
-        del future  # kept, it would have Dask train the model again if the worker that trained it is lost
     return 1 if n_failed else 0
+
+
+def _result_or_error(_: Task, future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except Exception as error:  # noqa: BLE001  it is reported
+        return error
 
 
 def print_costs(

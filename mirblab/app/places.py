@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
@@ -34,7 +34,8 @@ Result = TypeVar("Result")
 LOCAL = "local"
 STARTS = 3  # of a task on "pool:N" whose process ends
 CONNECT_SECONDS = 10
-LOOK_SECONDS = 15  # between two looks at whether a Dask cluster still has a worker
+LOOK_SECONDS = 1.0  # between two looks at which workers a Dask cluster has
+EMPTY_LOOKS = 15  # in a row, after which it is said that no worker is left: a killed one may be started again at once
 NOTEBOOK = "notebook"  # the resource of a Dask worker that may run notebooks
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+):\d+")
 _START_WORKER = "dask worker {} --host 127.0.0.1 --nthreads 1"
@@ -59,49 +60,118 @@ class Conditions:
     budget: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a worker does at a time: it calls *function*, one of a module, with plain *arguments*.
+
+    It does so when the tasks *after* which it comes have ended. *shown* and *seconds* are what is said of it.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    shown: str = ""
+    seconds: float = 0.0
+    is_paid: bool = False  # a vendor is paid for it
+    after: tuple[Task, ...] = ()
+
+
+@dataclass
 class Place:
     """Where tasks run: *runs* None is this process, in which runs are made one after another.
 
-    *n_workers* processes on *n_machines* take tasks, one at a time each, and *n_for_notebooks* of them notebooks.
+    *n_workers* processes on *n_machines* take tasks, one at a time each, and *n_for_notebooks* of them notebooks. On a
+    Dask cluster both numbers follow what joins and what is lost; without a worker they are 1, since a task waits.
     """
 
-    name: str
     runs: Executor | None
     notebooks: Executor
     conditions: Conditions
     n_workers: int
     n_for_notebooks: int
     n_machines: int = 1
+    has_sent_notebooks: bool = False
 
     def submit(self, task: Callable[..., Result], /, *arguments: object, is_notebook: bool = False) -> Future[Result]:
         """Return the future result of *task*, a function of a module, with plain *arguments*."""
+        self.has_sent_notebooks |= is_notebook
         executor = self.runs if self.runs is not None and not is_notebook else self.notebooks
-        return executor.submit(run_task, self.conditions, task, *arguments)
+        return _send(executor, self.conditions, task, *arguments)
+
+    def results(
+        self,
+        tasks: Iterable[Task],
+        read: Callable[[Task, Future[Any]], Result],
+        *,
+        is_notebook: bool = False,
+        watch: Callable[[Task], object] = lambda _: None,
+    ) -> Iterator[tuple[Task, Result]]:
+        """Yield each task when it has ended, and what *read* makes of its future, which is not kept.
+
+        At most as many are sent as there are workers, so that Dask holds the loss of a worker against the task that it
+        had begun, and not against others. *watch* is called about twice a second with each task that is sent and has
+        not ended. When *read* raises MirblabError, tasks that are paid for are finished first, if they were begun, and
+        the others are cancelled.
+        """
+        unsent, sent, ended = list(tasks), dict[Future[Any], Task](), set[Task]()
+        while unsent or sent:
+            n_free = (self.n_for_notebooks if is_notebook else self.n_workers) - len(sent)
+            ready = [task for task in unsent if ended.issuperset(task.after)]
+            for task in ready[: max(0, n_free)]:
+                unsent.remove(task)
+                sent[self.submit(task.function, *task.arguments, is_notebook=is_notebook)] = task
+            done = wait(sent, timeout=0.5, return_when=FIRST_COMPLETED).done
+            while done:
+                future = done.pop()
+                task = sent.pop(future)
+                try:
+                    result = read(task, future)
+                except MirblabError:
+                    for other, its_task in sent.items():
+                        if not its_task.is_paid:
+                            other.cancel()
+                    wait([other for other, its_task in sent.items() if its_task.is_paid])
+                    raise
+                del future  # kept, it would have Dask do its task again if the worker that has the result is lost
+                ended.add(task)
+                yield task, result
+            for task in sent.values():
+                watch(task)
 
     def run(self, task: Callable[..., Result], /, *arguments: object) -> Result:
         """Return the result of *task*, which this process calls if it makes runs, and else one worker.
 
         What a worker prints and warns of is printed here when it has finished. Every file and folder of this machine
-        among the *arguments*, by its whole path as `whole_path` returns it, must be there, too. MirblabError and
-        FileNotFoundError are those of the task; MirblabError for a worker that is lost or lacks such a path.
+        among the *arguments*, by its whole path as `whole_path` returns it, must be there, too. MirblabError, and
+        OSError for a file, are those of the task; MirblabError for a worker that is lost or lacks such a path.
         """
         if self.runs is None:
             return task(*arguments)
         texts = [part for one in arguments if isinstance(one, str) for part in (one, *one.split(os.pathsep))]
         seen = tuple(dict.fromkeys(text for text in texts if os.path.isabs(text) and paths.path_exists(text)))
-        future = self.runs.submit(run_task, replace(self.conditions, seen=seen), _run_with_lines, task, *arguments)
+        future = _send(self.runs, replace(self.conditions, seen=seen), _run_with_lines, task, *arguments)
         try:
             result, lines, warned = future.result()
-        except FileNotFoundError:
-            raise
         except Exception as error:
+            if isinstance(error, OSError) and error.filename:
+                raise
             raise MirblabError(explain_failure(error)) from error
         for line in lines:
             say(line)
         for text in warned:
             warnings.warn(text, stacklevel=2)
         return result
+
+
+def _send(
+    executor: Executor, conditions: Conditions, task: Callable[..., Result], *arguments: object
+) -> Future[Result]:
+    """Return the future result of *task*; that it cannot be sent, as to a scheduler that ended, is its failure."""
+    try:
+        return executor.submit(run_task, conditions, task, *arguments)
+    except Exception as error:  # noqa: BLE001  whatever Dask raises is reported with what was to be made
+        failed = Future[Result]()
+        failed.set_exception(error)
+        return failed
 
 
 @contextmanager
@@ -134,9 +204,22 @@ def default_workers() -> int:
 
 def explain_failure(error: Exception) -> str:
     """Return why a task has no result."""
-    if isinstance(error, CancelledError):
+    name = type(error).__name__  # of Dask's classes, which may not be installed
+    if isinstance(error, CancelledError) or name == "ClosedClientError":
         return "its scheduler ended, or it was cancelled there"
-    return str(error) if isinstance(error, MirblabError) else f"the process ended: {error!r}"
+    if name == "KilledWorker":
+        killed: Any = error
+        return f"its worker ended {killed.allowed_failures + 1} times, killed or for want of memory, the last one at " \
+               f"{killed.last_worker.address}; give workers more memory, or look at what they have printed"  # fmt: skip
+    return str(error) if isinstance(error, MirblabError) else f"it failed with {name}: {error}"
+
+
+def result_of(task: Task, future: Future[Any]) -> Any:
+    """Return the result of *task*; MirblabError with the reason where it has none."""
+    try:
+        return future.result()
+    except Exception as error:  # whatever a worker raised
+        raise MirblabError(explain_failure(error)) from error
 
 
 def whole_path(name: str) -> str:
@@ -173,7 +256,7 @@ def run_task(conditions: Conditions, task: Callable[..., Result], *arguments: ob
         os.environ.update({"OMP_NUM_THREADS": threads, processes.THREADS: threads, PROGRESS: "0"})
         if conditions.token:
             if obstacle := find_obstacle(conditions, describe_process(conditions.token)):
-                raise MirblabError(f"this worker {obstacle}")
+                raise MirblabError(f"the worker on {socket.gethostname()} (process {os.getpid()}) {obstacle}")
             if unseen := [path for path in conditions.seen if not paths.path_exists(path)]:
                 raise MirblabError(f"the worker on {socket.gethostname()} does not see {unseen[0]}, which is on the "
                                    "machine of this command; move it to a folder that all machines share")  # fmt: skip
@@ -245,9 +328,9 @@ class Pool(Executor):
         self._lock = threading.Lock()
         self._is_ending = False
 
-    def submit(self, task: Callable[..., Result], /, *arguments: Any, **options: Any) -> Future[Result]:
+    def submit(self, task: Callable[..., Result], /, *arguments: Any) -> Future[Result]:  # type: ignore[override]
         """Return the future result of the task; MirblabError where its process ended each time."""
-        return self._threads.submit(self._run, task, arguments, options)
+        return self._threads.submit(self._run, task, arguments)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the processes after their tasks; without *wait* at once, and nothing is started any more."""
@@ -260,16 +343,14 @@ class Pool(Executor):
         for executor in self._executors:
             executor.shutdown(wait=wait, cancel_futures=cancel_futures)
 
-    def _run(self, task: Callable[..., Result], arguments: tuple[Any, ...], options: dict[str, Any]) -> Result:
+    def _run(self, task: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
         for _ in range(self._starts):
             with suppress(BrokenProcessPool):
-                return self._start(task, arguments, options).result()
+                return self._start(task, arguments).result()
             self._own.executor = None
         raise MirblabError(f"its process ended, killed or for want of memory ({self._starts} starts)")
 
-    def _start(
-        self, task: Callable[..., Result], arguments: tuple[Any, ...], options: dict[str, Any]
-    ) -> Future[Result]:
+    def _start(self, task: Callable[..., Result], arguments: tuple[Any, ...]) -> Future[Result]:
         with self._lock:
             if self._is_ending:
                 raise MirblabError("it was not started any more")
@@ -277,14 +358,14 @@ class Pool(Executor):
                 processes.start_resource_tracker()
                 self._own.executor = ProcessPoolExecutor(1, get_context("spawn"), processes.end_with_parent)
                 self._executors.append(self._own.executor)
-            started: Future[Result] = self._own.executor.submit(task, *arguments, **options)
+            started: Future[Result] = self._own.executor.submit(task, *arguments)
             return started
 
 
 def _pool(name: str, n: int, starts: int) -> Iterator[Place]:
     pool, threads = Pool(n, starts), max(1, processes.n_cores() // n)
     try:
-        yield Place(name, None if name == LOCAL else pool, pool, Conditions(threads), n, n)
+        yield Place(None if name == LOCAL else pool, pool, Conditions(threads), n, n)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
@@ -322,36 +403,43 @@ def _use_cluster(client: Any, address: str, token: str, insecure: bool) -> Itera
     n_chosen = sum(NOTEBOOK in worker["resources"] for worker in workers)
     offered = {"resources": {NOTEBOOK: 1}} if n_chosen else {}
     runs, notebooks = client.get_executor(pure=False), client.get_executor(pure=False, **offered)
-    ended = threading.Event()
-    threading.Thread(target=_say_when_workers_are_lost, args=(client, address, ended), daemon=True).start()
+    n, ended = len(workers), threading.Event()
+    place = Place(runs, notebooks, replace(conditions, threads=threads), n, n_chosen or n, len(here))
+    threading.Thread(target=_watch_workers, args=(client, address, place, n_chosen > 0, ended), daemon=True).start()
     try:
-        n = len(workers)
-        yield Place(address, runs, notebooks, replace(conditions, threads=threads), n, n_chosen or n, len(here))
+        yield place
     except BaseException:
         for executor in (runs, notebooks):
-            executor.shutdown(wait=False)
+            if client.status == "running":  # and not closed, as where the scheduler ended, which has no tasks any more
+                executor.shutdown(wait=False)
         raise
     finally:
         ended.set()
 
 
-def _say_when_workers_are_lost(client: Any, address: str, ended: threading.Event) -> None:
-    """Print a line whenever the scheduler has no worker any more, and when it has one again, until *ended*.
+def _watch_workers(client: Any, address: str, place: Place, are_chosen: bool, ended: threading.Event) -> None:
+    """Keep the numbers of workers of *place*, until *ended*, and print a line whenever none is left that can take the
+    tasks, and when there is one again.
 
-    Two looks in a row count, since a worker that was killed may be started again at once.
+    With *are_chosen* only workers that offer the resource take notebooks.
     """
-    n_empty = 0
+    lacking, n_empty = "", 0
     while not ended.wait(LOOK_SECONDS):
         try:
-            has_workers = bool(client.nthreads())
+            resources = [worker["resources"] for worker in client.scheduler_info()["workers"].values()]
         except (OSError, ValueError, RuntimeError):  # a lost scheduler is reported by its tasks
             return
-        if has_workers and n_empty > 1:
-            say(f"{address} has a worker again", to=sys.stderr)
-        n_empty = 0 if has_workers else n_empty + 1
-        if n_empty == 2:
-            say(f"no worker is left at {address}; the tasks wait for one: {_START_WORKER.format(address)}; "
-                "Ctrl-C stops the command", to=sys.stderr)  # fmt: skip
+        n, n_chosen = len(resources), sum(NOTEBOOK in offered or not are_chosen for offered in resources)
+        place.n_workers, place.n_for_notebooks = max(1, n), max(1, n_chosen)
+        before, is_enough = lacking, n_chosen or (n and not place.has_sent_notebooks)
+        lacking = "" if is_enough else f"worker with the resource {NOTEBOOK}" if n else "worker"
+        if not lacking and n_empty >= EMPTY_LOOKS:
+            say(f"{address} has a {before} again", to=sys.stderr)
+        n_empty = n_empty + 1 if lacking and lacking == before else int(bool(lacking))
+        if n_empty == EMPTY_LOOKS:
+            start = _START_WORKER.format(address) + (f' --resources "{NOTEBOOK}=1"' if n else "")
+            say(f"no {lacking} is left at {address}; the tasks wait for one: {start}; Ctrl-C stops the command",
+                to=sys.stderr)  # fmt: skip
 
 
 def _check_exposure(addresses: Iterable[str], insecure: bool) -> None:

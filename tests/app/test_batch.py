@@ -404,6 +404,16 @@ def test_a_budget_that_is_used_up_ends_the_slices_and_keeps_what_was_paid_for(in
         assert len(told) > 1 and sorted(server.texts) == sorted({*texts, "query x 2"})
 
 
+def test_what_a_vendor_is_paid_for_is_marked(make_folder, tmp_path, monkeypatch):
+    """Also the run of a collection that is not in parts; unlike what is computed here."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    register("price_per_million_tokens = 1.0\n")
+    todo = run_planning.find_missing({str(make_folder()): ["paid", "minilm"]})
+    assert {task.shown.split()[0]: task.is_paid for (task,) in [run_tasks.plan_tasks([run])[0] for run in todo]} == {
+        "paid": True, "minilm": False,
+    }  # fmt: skip
+
+
 def test_the_plan_counts_pairs_and_the_texts_of_shortlists(make_folder):
     """A reranker encodes or scores what its shortlists may hold; late interaction needs the tokens of all texts."""
     texts = [{"_id": f"d{n}", "title": "", "text": f"document {n}"} for n in (1, 2, 3)]

@@ -320,6 +320,19 @@ def say_and_warn(text: str) -> str:
     return text
 
 
+def test_an_error_of_a_worker_says_what_failed(_forked: None, tmp_path: Path) -> None:
+    """And a file that cannot be opened is the error that it is without --on; a worker that differs has a name."""
+    with places.open_place("pool:1") as place:
+        with pytest.raises(MirblabError, match=r"^it failed with ValueError: invalid literal for int"):
+            place.run(int, "x")
+        with pytest.raises(IsADirectoryError) as failure:
+            place.run(open, str(tmp_path))
+        assert failure.value.filename == str(tmp_path)
+    name = f"the worker on {socket.gethostname()} (process {os.getpid()}) has the home "
+    with pytest.raises(MirblabError, match=re.escape(name)):
+        places.run_task(places.Conditions(1, token="none", home="another"), os.getpid)
+
+
 def test_what_a_worker_prints_and_warns_of_is_printed_here(_forked: None, capsys: pytest.CaptureFixture[str]) -> None:
     """After the task; a process that is lost is an error with the reason."""
     with places.open_place("pool:1") as place:
@@ -408,9 +421,38 @@ def test_runs_do_not_wait_for_the_slices_of_others(tmp_path: Path) -> None:
     vectors = run_tasks.Task(work, ("vectors",), "vectors", 1.0, after=(one,))
     tasks = [one, vectors, run_tasks.Task(work, ("words",), "", 1.0)]
     with ThreadPoolExecutor(2) as pool:
-        place: Any = SimpleNamespace(submit=pool.submit)
-        made = [task.arguments[0] for task, _ in run_tasks._results(place, tasks)]
+        place: Any = SimpleNamespace(submit=lambda *given, is_notebook: pool.submit(*given), n_workers=2)
+        made = [task.arguments[0] for task, _ in places.Place.results(place, tasks, run_tasks._made)]
     assert sorted(made[:2]) == ["slice", "words"] and made[2:] == ["vectors"] and sent[-1] == "vectors"
+
+
+def fail_while_another_runs(log: str) -> list[str]:
+    """Fail when another task has written a line."""
+    while not Path(log).is_file():
+        time.sleep(0.05)
+    raise MirblabError("no word is left")
+
+
+def log_both_ends(log: str, name: str, seconds: float) -> None:
+    """Write a line at the beginning and one at the end."""
+    log_and_wait(log, name, seconds)
+    log_and_wait(log, "ended", 0)
+
+
+@pytest.mark.parametrize("is_paid", [True, False])
+def test_whatever_fails_what_others_have_begun_and_is_paid_for_is_finished(
+    _forked: None, tmp_path: Path, is_paid: bool
+) -> None:
+    """And what costs nothing is ended at once; what waits is never begun."""
+    log = tmp_path / "log"
+    tasks = [places.Task(fail_while_another_runs, (str(log),), "a run")]
+    seconds = 1.0 if is_paid else 60.0
+    tasks += [places.Task(log_both_ends, (str(log), name, seconds), is_paid=is_paid) for name in ("one", "two")]
+    begun = time.monotonic()
+    with pytest.raises(MirblabError, match="a run: no word is left; finished runs"), places.open_place("pool:2") as at:
+        list(at.results(tasks, run_tasks._made))
+    assert [line.split()[0] for line in log.read_text().splitlines()] == (["one", "ended"] if is_paid else ["one"])
+    assert time.monotonic() - begun < 30
 
 
 def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:
@@ -546,6 +588,83 @@ def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
 
 
 @needs_dask
+def test_seeds_and_slices_of_goals_that_are_finished_are_forgotten(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that none is computed again when its worker is lost."""
+    from distributed import Client
+
+    def pretend(*given: Any) -> Any:
+        time.sleep(3.0 if given[1] == {"seed": 0} or given[3:] == ([1],) else 0.0)
+        return {}
+
+    def look() -> None:
+        until, n_known = time.monotonic() + 2, 2
+        while n_known > 1 and time.monotonic() < until:
+            time.sleep(0.05)
+            n_known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        seen.append(n_known)
+
+    seen: list[int] = []
+    monkeypatch.setattr(console.train_command, "train_model", pretend)
+    monkeypatch.setattr(console.train_command, "print_summary", lambda _: look())
+    monkeypatch.setattr(console.training, "tokens_model", lambda _: None)
+    with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
+        assert console.train_seeds(place, "mini-static", {}, [0, 1]) == 0
+        assert seen[0] == 1
+
+        class Decided(dict[str, object]):
+            def __ior__(self, other: Any) -> Decided:  # type: ignore[override,misc]
+                look()
+                return self
+
+        goals = {name: SimpleNamespace(goal_id=name) for name in "abcd"}
+        judge: Any = SimpleNamespace(goals=goals, prover=SimpleNamespace(logic=""), limit=1, decided=Decided())
+        monkeypatch.setattr(run_tasks, "SLICES", 1)
+        monkeypatch.setattr(run_tasks, "prove_goals", lambda *given: time.sleep(3.0 * (given[3][0].goal_id == "c")))
+        seen.clear()
+        run_tasks.Cluster(place).prove(judge, "mini", [], [])
+        assert seen[0] == 1
+
+
+@needs_dask
+def test_no_more_tasks_are_sent_than_workers_take(cluster: Any) -> None:
+    """So that a worker that is killed is held against its own task only; one that joins later is used."""
+    from distributed import Client
+
+    def look(_: places.Task) -> None:
+        seen.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+
+    seen: list[int] = []
+    tasks = [places.Task(wait_in_process, (2.0, number)) for number in range(8)]
+    with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
+        results = place.results(tasks, places.result_of, watch=look)
+        pids = {next(results)[1]}
+        n_before = max(seen)
+        cluster.scale(3)
+        until = time.monotonic() + 60
+        while place.n_workers < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+        pids |= {pid for _, pid in results}
+    assert n_before == 2 and max(seen) == 3 and len(pids) == 3
+
+
+@needs_dask
+def test_a_task_whose_workers_were_all_killed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the number of workers, as Dask's settings have it, and what to do."""
+    import dask
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    options = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), LocalCluster(**options) as cluster:
+        with places.open_place(cluster.scheduler_address) as place:
+            killed = "its worker ended 1 times, killed or for want of memory, the last one at tcp://.*; give workers"
+            with pytest.raises(MirblabError, match=killed):
+                place.run(os._exit, 1)  # type: ignore[arg-type]
+
+
+@needs_dask
 def test_a_worker_with_another_home_or_another_version_is_refused(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -585,12 +704,16 @@ def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(monkeypatch: py
 def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
     """At once, with what to do; what is stored stays."""
     todo = [missing("bm25", "mini-qa"), missing("structure", "mini-qa")]
-    with pytest.raises(MirblabError, match="its scheduler ended, .* and the same command goes on") as failure:
-        with places.open_place(cluster.scheduler_address) as place:
-            waiting = place.submit(time.sleep, 60)
-            run_tasks.make_runs_at(place, todo[:1], lambda _: None)
-            cluster.close()
-            run_tasks._made(waiting, "a long run")  # type: ignore[arg-type]
+    ended = "on mini-qa: its scheduler ended, .* and the same command goes on"
+    with pytest.raises(MirblabError, match=ended) as failure, places.open_place(cluster.scheduler_address) as place:
+        waiting = place.submit(time.sleep, 60)
+        run_tasks.make_runs_at(place, todo[:1], lambda _: None)
+        cluster.close()
+        with pytest.raises(MirblabError, match="a long run: its scheduler ended") as failure:
+            run_tasks._made(places.Task(time.sleep, (60,), "a long run"), waiting)  # type: ignore[arg-type]
+        client: Any = place.runs
+        client._client.close()  # as it does where it cannot connect again
+        run_tasks.make_runs_at(place, todo[1:], lambda _: None)
     assert "\n" not in str(failure.value)
 
 
@@ -648,9 +771,12 @@ def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
 def test_notebooks_run_where_workers_offer_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One of two workers does, and takes all of them, which the plan counts; both make runs."""
+    """One of two workers does, and takes all of them, which the plan counts; both make runs. When it is lost, a line
+    says so.
+    """
     from distributed import Nanny, Scheduler, SpecCluster
 
+    monkeypatch.setattr(places, "LOOK_SECONDS", 0.1)
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     options = {"nthreads": 1, "host": "127.0.0.1", "dashboard_address": None}
     workers = [{"cls": Nanny, "options": options | {"resources": offered}} for offered in ({places.NOTEBOOK: 1}, {})]
@@ -665,8 +791,17 @@ def test_notebooks_run_where_workers_offer_it(
                 }
                 for is_notebook in (True, False)
             }
+            printed = capsys.readouterr().out
+            del cluster.worker_spec[0]
+            cluster.sync(cluster._correct_state)
+            waiting, said, until = place.submit(os.getpid, is_notebook=True), "", time.monotonic() + 30
+            while "Ctrl-C" not in said and time.monotonic() < until:
+                time.sleep(0.05)
+                said += capsys.readouterr().err
+            waiting.cancel()
+    assert re.search(r'no worker with the resource notebook is left at .* --nthreads 1 --resources "notebook=1"', said)
     assert len(kinds[True]) == 1 and len(kinds[False]) == 2
-    assert "on 2 workers of 1 thread each, notebooks on 1 of them" in " ".join(capsys.readouterr().out.split())
+    assert "on 2 workers of 1 thread each, notebooks on 1 of them" in " ".join(printed.split())
 
 
 @pytest.fixture

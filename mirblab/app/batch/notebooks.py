@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from mirblab.app import suite_files
 from mirblab.app.batch import stamps
 from mirblab.app.batch.run_planning import MissingRun
 from mirblab.app.hand_runs import SUITE_RUN
-from mirblab.app.places import Place, explain_failure
+from mirblab.app.places import Place, Task, explain_failure
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
@@ -200,18 +200,19 @@ def run_notebooks(
     unfinished = [(job, atomic_files.unfinished_name(job.executed)) for job in jobs]
     unfinished.sort(key=lambda pair: expected_seconds(pair[0]), reverse=True)
     forked = sys.platform == "linux" and len(jobs) >= FORKED_FROM
-    waiting: dict[Future[tuple[str, float]], tuple[Job, Path]] = {}
-    for job, path in unfinished:
-        names = (job.suite, job.source.stem, job.parameters, path.name)
-        waiting[place.submit(run_notebook, *names, force, forked, is_notebook=True)] = (job, path)
-    while waiting:
-        finished, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-        for future in finished:
-            outcomes.append(_outcome(waiting.pop(future)[0], future))
-            done(outcomes[-1])
-            del future  # as in make_runs_at
-        for job, path in waiting.values():
-            tell(job, *count_cells(path))
+    tasks = {
+        Task(run_notebook, (job.suite, job.source.stem, job.parameters, path.name, force, forked)): (job, path)
+        for job, path in unfinished
+    }
+
+    def watch(task: Task) -> None:
+        job, path = tasks[task]
+        tell(job, *count_cells(path))
+
+    read = lambda task, future: _outcome(tasks[task][0], future)  # noqa: E731
+    for _, outcome in place.results(tasks, read, is_notebook=True, watch=watch):
+        outcomes.append(outcome)
+        done(outcome)
     return outcomes
 
 

@@ -8,7 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, as_completed, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -30,7 +30,7 @@ from mirblab.app.batch.run_planning import (
     reads_tokens,
     with_parts,
 )
-from mirblab.app.places import Place, explain_failure, open_place, whole_path
+from mirblab.app.places import Place, Task, open_place, result_of, whole_path
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.processes import split_range
@@ -108,21 +108,6 @@ def store_vectors(
     return [lost] if n_lost else []
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a worker does at a time: it calls *function*, which returns lines to print, with the *arguments*.
-
-    It does so when the tasks *after* which it comes are finished.
-    """
-
-    function: Callable[..., list[str]]
-    arguments: tuple[Any, ...]
-    shown: str
-    seconds: float
-    is_paid: bool = False  # a vendor is paid for it
-    after: tuple[Task, ...] = ()
-
-
 def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Task]]:
     """Return the stages of `split_into_tasks`; the vectors of documents in parts are tasks before that of their runs,
     slice by slice.
@@ -135,7 +120,8 @@ def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Tas
             seconds = sum(run.seconds for run in members) - sum(task.seconds for task in slices)
             shown = ", ".join(f"{run.system} on {run.collection}" for run in members)
             wanted = [(run.system, run.collection) for run in members]
-            made = Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds), after=tuple(slices))
+            is_paid = any(run.dollars or _asks_chat_model(run) for run in members)
+            made = Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds), is_paid, tuple(slices))
             stages[-1] += [*slices, made]
     return stages
 
@@ -167,6 +153,10 @@ def split_into_tasks(todo: Sequence[MissingRun]) -> list[list[list[MissingRun]]]
 
 def _is_fusion(run: MissingRun) -> bool:
     return system(run.system).settings["kind"] == "fusion"
+
+
+def _asks_chat_model(run: MissingRun) -> bool:
+    return any(part.settings["kind"] == "rewrite" for part in with_parts(system(run.system)))
 
 
 def _links(run: MissingRun) -> set[tuple[str, ...]]:
@@ -274,7 +264,7 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
     n_tasks = sum(map(len, stages))
     seconds_left = seconds_expected = sum(task.seconds for tasks in stages for task in tasks)
     for tasks in stages:
-        for task, notes in _results(place, tasks):
+        for task, notes in place.results(tasks, _made):
             number, seconds_left = number + 1, seconds_left - task.seconds
             rate = (time.perf_counter() - start) / (seconds_expected - seconds_left)
             tell(f"[{number}/{n_tasks}] {task.shown}; about {max(0.0, seconds_left) * rate:.0f} s left")
@@ -282,39 +272,14 @@ def make_runs_at(place: Place, todo: Sequence[MissingRun], tell: Callable[[str],
                 tell(f"note: {note}")
 
 
-def _results(place: Place, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[str]]]:
-    """Yield each task when a worker has finished it, and its lines; a task is sent when those before it are finished.
-
-    MirblabError for the first that fails.
-    """
-    unsent, waiting, finished = list(tasks), dict[Future[list[str]], Task](), list[Task]()
-    while unsent or waiting:
-        ready = [task for task in unsent if all(one in finished for one in task.after)]
-        unsent = [task for task in unsent if task not in ready]
-        waiting |= {place.submit(task.function, *task.arguments): task for task in ready}
-        done = wait(waiting, return_when=FIRST_COMPLETED).done
-        while done:
-            future = done.pop()
-            task = waiting.pop(future)
-            try:
-                notes = _made(future, task.shown)
-            except MirblabError:
-                if task.is_paid:  # what others have begun is paid for, so its vectors are stored before all is ended
-                    wait([other for other in waiting if not other.cancel()])
-                raise
-            del future  # kept, it would have Dask do its task again if the worker that has the result is lost
-            finished.append(task)
-            yield task, notes
-
-
-def _made(future: Future[list[str]], shown: str) -> list[str]:
+def _made(task: Task, future: Future[list[str]]) -> list[str]:
     try:
-        return future.result()
-    except Exception as error:  # whatever a worker raised is reported with what it was to make
-        reason = explain_failure(error)
+        lines: list[str] = result_of(task, future)
+    except MirblabError as error:
         raise MirblabError(
-            f"{shown}: {reason}; finished runs and vectors are stored, and the same command goes on"
+            f"{task.shown}: {error}; finished runs and vectors are stored, and the same command goes on"
         ) from error
+    return lines
 
 
 @dataclass(frozen=True)
@@ -366,19 +331,16 @@ class Cluster:
         an unknown measure, and for a process that is lost or has another database of this name.
         """
         goals = sorted(judge.goals.values(), key=lambda goal: goal.goal_id)
-        waiting = {}
+        tasks = []
         for span in split_range(len(goals), len(goals) // (SLICES * self.place.n_workers) + 1):
             names = {goal.goal_id for goal in goals[span]}
             own = [run[run.query_id.isin(names)] for run in runs]
             arguments = (whole_path(database), repr(judge.prover.logic), judge.limit, goals[span], own, measures)
-            waiting[self.place.submit(prove_goals, *arguments)] = len(names)
+            tasks.append(Task(prove_goals, arguments))
         with progress(len(goals), "proving", "goals") as bar:
-            for done in as_completed(waiting):
-                try:
-                    judge.decided |= done.result()
-                except Exception as error:
-                    raise MirblabError(explain_failure(error)) from error
-                bar.update(waiting[done])
+            for task, decided in self.place.results(tasks, result_of):
+                judge.decided |= decided
+                bar.update(len(task.arguments[3]))
         return judge
 
 

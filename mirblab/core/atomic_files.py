@@ -139,11 +139,16 @@ def storage_error(error: Exception, path: Path, n_bytes: int, elsewhere: str) ->
 
 
 def check_writable(folder: Path) -> None:
-    """Make *folder*, and raise StorageError when no file can be written there."""
-    probe = unfinished_name(make_folder(folder) / "probe")
-    with open_to_write(probe):
-        pass
-    probe.unlink()
+    """Make *folder*, and raise StorageError when no file of some kilobytes can be written there, as on a full disk."""
+    probe, content = unfinished_name(make_folder(folder) / "probe"), os.urandom(1 << 14)  # which no disk compresses
+    try:
+        with writing(probe, len(content)), open_to_write(probe) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        with suppress(OSError):  # closed before, as Windows wants it
+            probe.unlink(missing_ok=True)
 
 
 def make_folder(folder: str | Path) -> Path:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from mirblab.core import atomic_files
 from mirblab.core.atomic_files import is_abandoned, is_unfinished, remove_abandoned, unfinished_name, unfinished_paths
 
@@ -55,6 +57,21 @@ def test_left_overs_of_other_machines_go_only_when_asked(tmp_path: Path, abandon
         path.write_bytes(b"half")
     assert not any(map(is_abandoned, [theirs, *older])) and remove_abandoned(tmp_path) == []
     assert remove_abandoned(tmp_path, all_writers=True) == sorted([theirs, *older])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit to the size of files stands for a full disk")
+def test_a_folder_in_which_only_an_empty_file_can_be_written_is_not_writable(tmp_path: Path) -> None:
+    """As on a full disk; the file that was begun is removed."""
+    code = (
+        "import resource; from pathlib import Path; from mirblab.core import atomic_files\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        f"atomic_files.check_writable(Path({str(tmp_path)!r}))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "cannot be written: the file is larger than this process may write (" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+    atomic_files.check_writable(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_names_are_not_partial() -> None:

@@ -271,7 +271,7 @@ def print_values(
     checked, rows = measures.parse_measures(wanted), []
     written: dict[Path, str] = {}
     if place.runs is not None:
-        run_tasks.Cluster(place).make_runs([chosen.name], collections, split)
+        run_tasks.Cluster(place).make_runs([chosen.name], collections, split, depth=search_depth(checked))
     for collection_name in collections:
         collection = catalogue.load_with_queries(collection_name, split)
         if form == "arqmath":

@@ -37,7 +37,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.evaluation.provability import Provability, goal_collection
 from mirblab.formula.metamath.database import read_logic
 from mirblab.formula.metamath.proving import draw_goals
-from mirblab.retrieval import dense
+from mirblab.retrieval import dense, systems
 from mirblab.retrieval.systems import system
 from mirblab.sources import mini
 
@@ -182,6 +182,32 @@ def test_a_notebook_makes_runs_in_other_processes(
         pd.testing.assert_frame_equal(made_here, made_there)
     with pytest.raises(MirblabError, match="take pool:2"), lab.cluster("local"):
         pass
+
+
+def test_runs_are_made_as_deep_as_a_measure_needs(
+    _forked: None, make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the workers, so that nothing is left to this process; the files are those of one process."""
+    corpus = [{"_id": f"d{number}", "title": "", "text": f"document {number}"} for number in range(1, 1201)]
+    folder, made = str(make_folder(corpus)), {}
+    for on in ("pool:1", "local"):
+        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / on.replace(":", "-")))
+        with places.open_place(on) as place, monkeypatch.context() as patch:
+            if on != "local":
+                patch.setattr(run_tasks, "make_runs_at", make_runs_at_and_search_no_more(run_tasks.make_runs_at, patch))
+            console.print_values(system("bm25"), [folder], place, ["R@1100"], None, "test")
+        made[on] = stored_runs()
+    assert made["pool:1"] == made["local"] and len(made["local"]) > 0
+
+
+def make_runs_at_and_search_no_more(make: Callable[..., None], patch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that makes runs at a place, after which a search in this process is an error."""
+
+    def made(*given: Any) -> None:
+        make(*given)
+        patch.setitem(systems._SEARCHES, "bm25", lambda *_: pytest.fail("searched in this process"))
+
+    return made
 
 
 def test_seeds_of_a_training_give_the_same_models_in_a_pool(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mirblab.app import suite_files
@@ -20,7 +20,7 @@ from mirblab.encoders.cache import VectorStore, space_digest
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.token_vectors import TokenStore, open_token_store
 from mirblab.retrieval import dense, rerank
-from mirblab.retrieval.systems import System, parse_composed_name, system
+from mirblab.retrieval.systems import DEPTH, System, parse_composed_name, system
 from mirblab.sources import catalogue
 
 TEXTS_PER_SECOND = 70.0  # MiniLM on two cores
@@ -45,6 +45,7 @@ class MissingRun:
     shares_texts_with: frozenset[str] = frozenset()  # collections that were counted before
     n_pairs: int = 0  # of a query and a document, for a reranker
     dollars: float = 0.0  # for a hosted encoder, by `summary.estimate_dollars`; NaN: its price is not known
+    depth: int = DEPTH  # documents a query
 
 
 def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
@@ -61,18 +62,24 @@ def missing_runs(jobs: Sequence[Job]) -> list[MissingRun]:
     return find_missing(needed, SMALL)
 
 
-def find_missing(needed: Mapping[str, Iterable[str]], smallest: int = 0, split: str = "test") -> list[MissingRun]:
+def find_missing(
+    needed: Mapping[str, Iterable[str]], smallest: int = 0, split: str = "test", depth: int = DEPTH
+) -> list[MissingRun]:
     """Return the runs of the systems *needed* by collection that are not stored, in the order of `missing_runs`.
 
-    Of a collection of fewer than *smallest* documents only those for which something may be encoded.
+    Of a collection of fewer than *smallest* documents only those for which something may be encoded. *depth* is how
+    many documents a query those of the systems themselves need, from 1; their parts are of the usual depth.
     """
     missing, counted = [], dict[Path | str, dict[int, str]]()
     for collection_name in sorted(needed):
         collection = catalogue.load(collection_name, split)
-        names = dict.fromkeys(part.name for name in needed[collection_name] for part in with_parts(system(name)))
-        for name in sorted(names, key=lambda name: not reads_tokens(system(name))):
-            if not system(name).is_stored(collection):
+        wholes = [system(name) for name in needed[collection_name]]
+        depths = {part.name: DEPTH for whole in wholes for part in with_parts(whole)}
+        depths |= {whole.name: depth for whole in wholes}
+        for name in sorted(depths, key=lambda name: not reads_tokens(system(name))):
+            if not system(name).is_stored(collection, depths[name]):
                 run = _missing_run(system(name), collection, collection_name, counted)
+                run = replace(run, depth=depths[name])
                 if run.n_texts or reads_tokens(system(name)) or len(collection.doc_ids) >= smallest:
                     missing.append(run)
     return missing

@@ -42,7 +42,7 @@ from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.encoders.entry import is_hosted
 from mirblab.evaluation.provability import Provability, prove_goals
 from mirblab.retrieval import codes, dense
-from mirblab.retrieval.systems import system
+from mirblab.retrieval.systems import DEPTH, system
 from mirblab.sources import catalogue
 from mirblab.sources.own.tex_files import document_files
 
@@ -62,7 +62,7 @@ def make_missing_runs(todo: Sequence[MissingRun], tell: Callable[[str], None]) -
             model = _transformer_of(step.system) if step.n_texts else None
             n_missing = count_missing_texts(model, collection) if model else 0  # token vectors may have stored some
             start = time.perf_counter()
-            system(step.system).search(collection)
+            system(step.system).search(collection, step.depth)
             spent = time.perf_counter() - start
             if n_missing:
                 n_encoded, seconds_encoding = n_encoded + n_missing, seconds_encoding + spent
@@ -81,14 +81,16 @@ def _transformer_of(name: str) -> Encoder | None:
     return model if model and model.entry.get("pooling", "none") != "none" else None
 
 
-def make_runs(wanted: Sequence[tuple[str, str]], split: str = "test") -> list[str]:
-    """Make runs, each of a system on a collection, one after another; return a line for each that is not stored."""
+def make_runs(wanted: Sequence[tuple[str, str, int]], split: str = "test") -> list[str]:
+    """Make runs, each of a system on a collection to a depth, one after another; return a line for each that is not
+    stored.
+    """
     lost = []
-    for collection_name, pairs in groupby(wanted, key=lambda pair: pair[1]):
+    for collection_name, runs in groupby(wanted, key=lambda run: run[1]):
         collection = catalogue.load(collection_name, split)
-        for name, _ in pairs:
-            system(name).search(collection)
-            if not system(name).is_stored(collection):
+        for name, _, depth in runs:
+            system(name).search(collection, depth)
+            if not system(name).is_stored(collection, depth):
                 lost.append(f"{name} on {collection_name} cannot be stored by a worker, and is made again when needed")
     return lost
 
@@ -119,7 +121,7 @@ def plan_tasks(todo: Sequence[MissingRun], split: str = "test") -> list[list[Tas
             slices = _plan_slices(members, split)
             seconds = sum(run.seconds for run in members) - sum(task.seconds for task in slices)
             shown = ", ".join(f"{run.system} on {run.collection}" for run in members)
-            wanted = [(run.system, run.collection) for run in members]
+            wanted = [(run.system, run.collection, run.depth) for run in members]
             is_paid = any(run.dollars or _asks_chat_model(run) for run in members)
             made = Task(make_runs, (wanted, split), shown, max(SECONDS_PER_RUN, seconds), is_paid, tuple(slices))
             stages[-1] += [*slices, made]
@@ -288,13 +290,16 @@ class Cluster:
 
     place: Place
 
-    def make_runs(self, systems: Sequence[str], collections: Sequence[str], split: str = "test") -> int:
+    def make_runs(
+        self, systems: Sequence[str], collections: Sequence[str], split: str = "test", *, depth: int = DEPTH
+    ) -> int:
         """Make the runs of *systems* on *collections* that are not stored, and return how many were missing.
 
-        Parts of compositions are among them. Everything that searches with these names afterwards, here or elsewhere
-        with the same home folder, reads the stored runs. MirblabError for the first run that cannot be made.
+        They have *depth* documents a query. Parts of compositions are among them. Everything that searches with these
+        names afterwards, here or elsewhere with the same home folder, reads the stored runs. MirblabError for the first
+        run that cannot be made.
         """
-        missing = find_missing(dict.fromkeys(map(whole_path, collections), systems), split=split)
+        missing = find_missing(dict.fromkeys(map(whole_path, collections), systems), split=split, depth=depth)
         make_runs_at(self.place, missing, say, split)
         return len(missing)
 

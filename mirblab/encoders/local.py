@@ -234,6 +234,8 @@ def _absent_model(name: str, entry: Mapping[str, Any], error: Exception | None) 
 
 _WEIGHTS = "model.safetensors"
 RECIPE = "recipe.json"  # beside the weights of a model that was trained here: all that determines it
+# What of a base's entry makes the inputs of a training, beside its prompts, which the model's own configuration keeps.
+INPUTS = ("pretokens", "without_instruction", "lead", "suffix")
 # What of an entry makes a loaded model; encoders that differ in prompts only share one.
 LOADING = (
     *("id", "revision", "package", "sha256", "size", "max_length", "pooling", "normalise", "dtype", "dimensions"),
@@ -319,14 +321,15 @@ def _locate_trained(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any]
     folder = find_trained(name)
     if folder is None:
         raise MirblabError(f"encoder '{name}' is not trained yet; run: mirblab train {name}")
-    pretokens = _trained_pretokens(folder).get("pretokens", "")
+    inputs = _trained_inputs(folder)
+    pretokens = inputs.get("pretokens", "")
     if pretokens != entry.get("pretokens", ""):
         advice = f'write pretokens = "{pretokens}" into' if pretokens else "take pretokens out of"
         raise MirblabError(
             f"encoder '{name}': its model was trained with pretokens = {pretokens!r}, and its entry has "
             f"{entry.get('pretokens', '')!r}; {advice} its entry in {entry_file(name)}"
         )
-    return dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
+    return inputs | dict(entry) | {"id": name, "revision": folder_digest(folder)}, folder
 
 
 def check_trained(folder: Path) -> None:
@@ -390,15 +393,19 @@ def _describe(folder: Path, digest: str) -> dict[str, Any]:
             "dimensions": dimensions,
             "prompts": {"query": "", "document": ""} | dict(wide.get("prompts") or {}),
         }
-        | _trained_pretokens(folder)
+        | _trained_inputs(folder)
         | ({"sparse": True, "pooling": "+".join(sorted(poolings)) or "none"} if is_sparse else {})
     )
 
 
-def _trained_pretokens(folder: Path) -> dict[str, str]:
-    """Return how the texts of a model that was trained here are rewritten, if they are."""
+def _trained_inputs(folder: Path) -> dict[str, Any]:
+    """Return those of `INPUTS` with which a model was trained here; an empty `without_instruction` is one, too."""
     recipe = _read(folder / RECIPE)
-    return {"pretokens": recipe["pretokens"]} if recipe.get("pretokens") else {}
+    return {
+        field: recipe[field]
+        for field in INPUTS
+        if recipe.get(field) or (field == "without_instruction" and field in recipe)
+    }
 
 
 def _static(folder: Path) -> tuple[int | None, int]:

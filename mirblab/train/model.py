@@ -40,13 +40,11 @@ def training_device() -> str:
 def build_model(recipe: Recipe, base: Encoder) -> Any:
     """Return a new model of *recipe* from *base*, ready to be trained; LoRA's weights depend on the recipe's seed.
 
-    It keeps the prompts of its base, with which it is trained. MirblabError for a recipe with an instruction whose base
-    has no place for one.
+    MirblabError for a recipe with an instruction whose base has no place for one.
     """
     import torch
 
-    prompts = base.entry["prompts"]
-    if recipe.instruction and "{instruction}" not in str(prompts.get("query")):
+    if recipe.instruction and "{instruction}" not in str(base.entry["prompts"].get("query")):
         raise MirblabError(
             f"recipe '{recipe.name}' has an instruction, and the query prompt of its base {base.name} has no "
             "{instruction}, so that it would not be read; register the base with a prompt that has it, or leave it out"
@@ -61,7 +59,7 @@ def build_model(recipe: Recipe, base: Encoder) -> Any:
         with torch.random.fork_rng():
             torch.manual_seed(recipe.seed)
             add_adapters(recipe, model)
-    _prepare(recipe, base, model)
+    _prepare(recipe, model)
     if recipe.late:
         loss.add_token_layer(model, recipe.late, recipe.seed)
     if recipe.recompute:
@@ -76,7 +74,7 @@ def build_language_model(recipe: Recipe, base: Encoder, new_words: Sequence[str]
     """Return a new model of *recipe* with BERT's layers for both tasks of pretraining and tokens for *new_words*."""
     model = local.load_anew(base.name, base.entry | {"dtype": "float32"}, base.folder)
     add_language_heads(model, recipe, new_words)
-    _prepare(recipe, base, model)
+    _prepare(recipe, model)
     return model
 
 
@@ -113,7 +111,7 @@ def build_cross_encoder(recipe: Recipe, base: Encoder) -> Any:
         device=training_device(),
         activation_fn=torch.nn.Identity(),
     )
-    _prepare(recipe, base, model)
+    _prepare(recipe, model)
     return model
 
 
@@ -144,7 +142,11 @@ def _score_layer(recipe: Recipe, width: int) -> Any:
 
 
 def finish_model(recipe: Recipe, base: Encoder, model: Any) -> Any:
-    """Return *model* as it is stored: without pretraining's layers, adapters merged, with *base*'s maximum length."""
+    """Return *model* as it is stored: without pretraining's layers, adapters merged.
+
+    It has the maximum length of *base*, and its prompts, with which it was trained.
+    """
+    model.prompts = dict(base.entry["prompts"])
     if recipe.is_static:
         if hasattr(model[0].embedding, "whole"):
             model[0].embedding = model[0].embedding.joined()
@@ -261,14 +263,12 @@ def move_token_embeddings(recipe: Recipe, model: Any) -> None:
         weights.copy_(mixed * lengths)
 
 
-def _prepare(recipe: Recipe, base: Encoder, model: Any) -> None:
-    """Set what every transformer is trained with: dropout, attention, the longest text, and its base's prompts."""
+def _prepare(recipe: Recipe, model: Any) -> None:
+    """Set what every transformer is trained with: dropout, attention and the longest text."""
     if not recipe.dropout:
         _without_dropout(model)
     local.use_plain_attention(model)
     model.max_seq_length = recipe.max_length
-    if not recipe.is_cross and any(base.entry["prompts"].values()):
-        model.prompts = dict(base.entry["prompts"])
 
 
 def _without_dropout(model: Any) -> None:

@@ -194,10 +194,13 @@ def check_recipe(name: str, fields: Mapping[str, Any]) -> Recipe:
 def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return the differences of two recipes or states as text, "" for none.
 
-    >>> describe_differences({"batch": 48, "seed": 0}, {"batch": 64, "seed": 0})
+    What of the base's inputs older versions did not record is compared only where *old* has it.
+
+    >>> describe_differences({"batch": 48, "seed": 0}, {"batch": 64, "seed": 0, "lead": {"document": " "}})
     'batch was 48 and is 64'
     """
-    fields = [field for field in {**old, **new} if old.get(field) != new.get(field)]
+    unrecorded = {"without_instruction", "lead", "suffix"} - set(old)
+    fields = [field for field in {**old, **new} if old.get(field) != new.get(field) and field not in unrecorded]
     return "; ".join(f"{field} was {old.get(field)!r} and is {new.get(field)!r}" for field in fields)
 
 

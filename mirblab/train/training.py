@@ -175,11 +175,14 @@ def training_log(name: str) -> pd.DataFrame:
     return table
 
 
-def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, str]:
-    """Return the revisions of what the training starts from; a missing model with token embeddings is trained."""
-    revisions = {"base_revision": str(encoder.entry.get("revision", ""))}
-    if pretokens := encoder.entry.get("pretokens"):  # the trained model must rewrite its texts in the same way
-        revisions["pretokens"] = pretokens
+def _starting_revisions(plan: Recipe, encoder: Encoder) -> dict[str, Any]:
+    """Return the revisions of what the training starts from, and how the base's entry makes inputs of texts.
+
+    A missing model with token embeddings is trained.
+    """
+    revisions: dict[str, Any] = {"base_revision": str(encoder.entry.get("revision", ""))}
+    if not plan.is_cross:  # the trained model must make its inputs in the same way
+        revisions |= {field: encoder.entry[field] for field in local.INPUTS if field in encoder.entry}
     if tokens := tokens_model(plan):
         revisions["tokens_revision"] = local.folder_digest(tokens)
     return revisions

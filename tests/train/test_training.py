@@ -331,6 +331,44 @@ def test_a_trained_model_has_the_prompts_of_its_base(home: Path) -> None:
     assert encoder(made).strings(["a"], "query", "Find it.") == ["do Find it. : a"]
 
 
+@pytest.mark.parametrize("base", ["tiny", "static:tiny"])
+def test_a_trained_model_makes_inputs_as_its_base_does(home: Path, base: str) -> None:
+    """Also without an instruction, between prompt and text and behind it, by its folder and by an entry of its own.
+
+    A model and a checkpoint of an older version, which did not record that, are of the same training.
+    """
+    entries, name = home / "registry" / "encoders.toml", "still" if ":" in base else "mine"
+    more = 'without_instruction = "look : "\nlead = { document = " " }\nsuffix = { query = " set" }\n[mine]'
+    own = entries.read_text().replace('query = ""', 'query = "do {instruction} : "').replace("[mine]", more)
+    entries.write_text(own)
+    made = train.train(name, made_up_views(), evaluate_rows=0)
+    expected = encoder("tiny")
+    assert expected.strings(["a"], "query") == ["look : a set"] and expected.strings(["a"]) == [" a"]
+    for found in (encoder(name), encoder(made)):
+        for role, instruction in (("query", ""), ("query", "Find it."), ("document", "")):
+            assert found.strings(["a"], role, instruction) == expected.strings(["a"], role, instruction)
+    identity = json.loads((made / "recipe.json").read_text())
+    older = {field: value for field, value in identity.items() if field not in local.INPUTS}
+    training.store_model(name, local.load_anew(found.name, found.entry, made), "", older)
+    assert training.is_finished(name, identity) and encoder(made).strings(["a"]) == ["a"]
+    write_checkpoint(home, 3, {}, older)
+    checkpoint = newest_checkpoint(home, identity)
+    assert checkpoint is not None and checkpoint.step == 3
+
+
+def test_a_trained_model_leaves_out_prompts_that_its_base_is_used_without(home: Path, folder: Path) -> None:
+    """They are in the base's folder, and its entry has none."""
+    own = shutil.copytree(folder, home / "prompted")
+    config = json.loads((own / "config_sentence_transformers.json").read_text())
+    config["prompts"] = {"query": "ask : ", "document": ""}
+    (own / "config_sentence_transformers.json").write_text(json.dumps(config))
+    entries = home / "registry" / "encoders.toml"
+    entries.write_text(entries.read_text().replace(str(folder), str(own)))
+    assert encoder(own).strings(["a"], "query") == ["ask : a"] and encoder("tiny").strings(["a"], "query") == ["a"]
+    made = train.train("mine", made_up_views(), evaluate_rows=0)
+    assert encoder(made).strings(["a"], "query") == ["a"]
+
+
 def test_dropout_can_be_left_out(home: Path) -> None:
     """With it the vectors of a text differ from pass to pass while the model is trained, without it they do not."""
     from mirblab.train.model import build_model

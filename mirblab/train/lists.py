@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,8 +142,9 @@ def gather_lists(recipe: Recipe) -> RankingLists:
             f"recipe '{recipe.name}' learns from queries with the instructions of their collections, and there is none "
             f"in the card of {', '.join(without)}; write `instruction` into its card.toml, or set instructed=false"
         )
-    trained = {(source.name, source.split) for source in sources}
-    apart = evaluated_queries([*(source.name for source in sources), *recipe.apart], trained)
+    names = [split_name(name)[0] for name in recipe.collections]
+    trained = {(_folder(name), source.split) for name, source in zip(names, sources, strict=True)}
+    apart = evaluated_queries([*names, *recipe.apart], trained)
     queries, held_out, documents = list[RankedQuery](), list[RankedQuery](), list[Sequence[str]]()
     for number, collection in enumerate(sources):
         found = _ranked_queries(recipe, number, collection, apart)
@@ -196,7 +198,7 @@ def held_out_lists(recipe: Recipe, material: RankingLists) -> Evaluate | None:
 
 def _training_collection(recipe: Recipe, name: str) -> Collection:
     """Return the collection *name* ("name" or "name:split"), with at most `max_queries` queries of its split."""
-    name, _, split = name.partition(":")
+    name, split = split_name(name)
     split, folder = split or "train", catalogue.collection_folder(name, fetch=True)
     known = sorted({"test", *beir.split_names(folder)})
     if split not in known or (split in HELD_OUT and "train" in known):
@@ -208,12 +210,30 @@ def _training_collection(recipe: Recipe, name: str) -> Collection:
     return catalogue.load(name, split).sample(recipe.max_queries, recipe.seed)
 
 
-def evaluated_queries(names: Iterable[str], trained: set[tuple[str, str]]) -> list[str]:
-    """Return the distinct texts of all queries of the collections called *names*, but of splits that are *trained*."""
+def split_name(name: str) -> tuple[str, str]:
+    r"""Return collection and split of "name:split", the split "" without one; the colon of a drive is part of a path.
+
+    >>> split_name("stacks-qa:train"), split_name(r"C:\data\mine")
+    (('stacks-qa', 'train'), ('C:\\data\\mine', ''))
+    """
+    collection, _, split = name.rpartition(":")
+    return (collection, split) if collection and not set("/\\") & set(split) else (name, "")
+
+
+def _folder(name: str) -> Path:
+    return catalogue.collection_folder(name, fetch=True).resolve()
+
+
+def evaluated_queries(names: Iterable[str], trained: set[tuple[Path, str]]) -> list[str]:
+    """Return the distinct texts of all queries of the collections called *names*, or in folders of these names.
+
+    Splits that are *trained*, folder and split, and those called train are left out.
+    """
     texts = dict[str, None]()
-    for name in dict.fromkeys(names):
-        for collection in read_splits(catalogue.collection_folder(name, fetch=True)):
-            if collection.split != "train" and (collection.name, collection.split) not in trained:
+    for folder in dict.fromkeys(map(_folder, names)):
+        splits = sorted(beir.split_names(folder), key=lambda split: split != "test")
+        for collection in read_splits(folder, splits):
+            if collection.split != "train" and (folder, collection.split) not in trained:
                 texts |= dict.fromkeys(collection.query_texts)
     return list(texts)
 

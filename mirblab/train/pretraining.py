@@ -18,7 +18,7 @@ from mirblab.encoders import local
 from mirblab.formula.in_text import split_text
 from mirblab.formula.ngrams import named_pretokenisation
 from mirblab.sources import catalogue
-from mirblab.train.lists import evaluated_queries, repeats_of
+from mirblab.train.lists import evaluated_queries, repeats_of, split_name
 from mirblab.train.loss import LossOf, PairPasses
 from mirblab.train.pairs import batch_rows
 from mirblab.train.recipes import Recipe
@@ -78,10 +78,10 @@ def gather_sentences(recipe: Recipe, tokenizer: Any) -> Sentences:
     A document that at least nearly repeats (`near`) a query of an evaluation of these collections, or of those in
     `apart`, is left out, and so is one of a single sentence. Raises MirblabError for fewer pairs than one batch.
     """
-    if parts := [name for name in recipe.collections if ":" in name]:
+    if parts := [name for name in recipe.collections if split_name(name)[1]]:
         raise MirblabError(
             f"recipe '{recipe.name}': a language model learns from all documents and from no split; write "
-            f"{parts[0].partition(':')[0]!r} in place of {parts[0]!r}"
+            f"{split_name(parts[0])[0]!r} in place of {parts[0]!r}"
         )
     apart = evaluated_queries([*recipe.collections, *recipe.apart], set())
     rewrite = _rewriter(recipe.pretokens)

@@ -310,6 +310,20 @@ def test_what_repeats_a_query_of_a_collection_apart_is_left_out(home: Path) -> N
     assert len(one) + len(one.held_out) - len(both) - len(both.held_out) == 1
 
 
+def test_a_collection_in_a_folder_is_compared_with_its_own_queries(home: Path, tmp_path: Path) -> None:
+    """And not with those of the collection at home whose name is in its card; a folder may have a split train only."""
+    own = write_collection(tmp_path / "own", {"train": 30, "test": 3}, seed=5)
+    other = write_collection(tmp_path / "other", {"train": 30}, seed=5)
+    (other / "card.toml").write_text('name = "elsewhere"\n')
+    lines = pd.read_json(own / "queries.jsonl", lines=True)
+    lines.loc[30, "text"] = lines.text[2]
+    lines.to_json(own / "queries.jsonl", orient="records", lines=True)
+    both, alone = (gather_lists(recipe("mine", collections=(str(folder),))) for folder in (own, other))
+    assert len(both) + len(both.held_out) == 29 and len(alone) + len(alone.held_out) == 30
+    whole = gather_lists(recipe("mine", collections=(f"{other}:train",), apart=(str(own),)))
+    assert len(whole) + len(whole.held_out) < 30
+
+
 def test_a_base_that_is_not_trained_is_named_before_data_are_gathered(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,17 @@ def _read_fields(fields: dict[str, Any]) -> tuple[int, int, int]:
     return n_rows, width, n
 
 
+def _by_shard(numbers: np.ndarray, is_wanted: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the number of each shard with the positions that have it and are wanted, ascending, int64.
+
+    They are sorted once: a comparison of all texts with each shard takes shards times texts, of which both grow.
+    """
+    wanted = np.flatnonzero(is_wanted)
+    order = wanted[np.argsort(numbers[wanted], kind="stable")]
+    found, starts = np.unique(numbers[order], return_index=True)
+    return zip(found.tolist(), np.split(order, starts)[1:], strict=True)
+
+
 @dataclass(frozen=True, eq=False)
 class StoredTokens:
     """The token vectors of texts in a store, memory-mapped: text i is number `places[i]` of shard `numbers[i]`."""
@@ -145,12 +156,12 @@ class StoredTokens:
         lengths, numbers = self.lengths[start:stop], self.numbers[start:stop]
         ends = np.cumsum(lengths)
         out = np.empty((int(lengths.sum()), self.dimensions), np.float32)
-        for number in np.unique(numbers[lengths > 0]).tolist():
+        for number, mine in _by_shard(numbers, lengths > 0):
             one = self.shards[number]
             rows = one.rows()
             if rows is None:
                 raise MirblabError(f"{one.path} was removed while it was read; run it again")
-            for place in np.flatnonzero((numbers == number) & (lengths > 0)).tolist():
+            for place in mine.tolist():
                 last = one.ends[self.places[start + place]]
                 out[ends[place] - lengths[place] : ends[place]] = rows[last - lengths[place] : last]
         return out
@@ -199,7 +210,7 @@ class TokenStore(ShardStore[TokenShard]):
             rows = index.find(text_keys(texts))
             numbers = index.shard_of[rows].astype(np.int64)  # the last one, for those that are missing, is no shard
             places = rows - index.starts[np.minimum(numbers, len(index.shards))]
-            asked = {number: numbers == number for number in np.unique(numbers[rows >= 0]).tolist()}
+            asked = dict(_by_shard(numbers, rows >= 0))
             shards = index.shards
             damaged = [shards[number] for number, mine in asked.items() if not shards[number].agree(places[mine])]
             if not damaged:

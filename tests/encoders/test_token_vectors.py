@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -87,6 +88,22 @@ def test_missing_texts_are_named_by_position(store: TokenStore) -> None:
     agree(stored, [np.empty((0, 6)), *tokens(names(2)), np.empty((0, 6))])
     nothing, missing = TokenStore(store.path.parent, SPACE | {"revision": "r2"}).read(names(2))
     assert missing.tolist() == [0, 1] and nothing.block(0, 2).shape == (0, 0)
+
+
+def test_reading_takes_no_memory_of_shards_times_texts(store: TokenStore) -> None:
+    """Of which a million texts have four thousand."""
+    texts = [f"text {number}" for number in range(300)]
+    expected = tokens(texts)
+    for text, one in zip(texts, expected, strict=True):
+        store.append([text], [one])
+    asked = np.random.default_rng(0).integers(300, size=20_000).tolist()
+    store.read(texts)  # the shards are open now
+    tracemalloc.start()
+    found, missing = store.read([texts[number] for number in asked])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 300 * len(asked) and not len(missing)
+    np.testing.assert_array_equal(found.block(0, 50), np.concatenate([expected[number] for number in asked[:50]]))
 
 
 def test_other_tools_can_open_a_shard(store: TokenStore) -> None:

@@ -60,6 +60,15 @@ def _stored(store: VectorStore, texts: list[str], vectors: np.ndarray) -> dict[s
 TOKENS_PER_BATCH = {"cpu": 1_024, "cuda": 65_536}
 
 
+def tokens_per_batch(device: str, dimensions: int) -> int:
+    """Return how many tokens a batch has at most on a *device* of torch; on a GPU fewer beyond 512 *dimensions*.
+
+    >>> tokens_per_batch("cpu", 4096), tokens_per_batch("cuda", 384), tokens_per_batch("cuda", 4096)
+    (1024, 65536, 8192)
+    """
+    return TOKENS_PER_BATCH["cpu"] if device == "cpu" else TOKENS_PER_BATCH["cuda"] * 512 // max(512, dimensions)
+
+
 def encoder(name: str | Path, compat: str = "") -> Encoder:
     """Return the encoder called *name* in the registry, trained here, or in a local sentence-transformers folder.
 
@@ -244,8 +253,7 @@ class Encoder:
             raise MirblabError(f"encoder '{self.name}' makes sparse vectors; search with a system of the kind sparse")
         model, device = self._model, self._model.device.type
         lengths = np.minimum(self._lengths(strings), self.max_length)
-        budget = TOKENS_PER_BATCH.get(device, TOKENS_PER_BATCH["cuda"] * 512 // max(512, self.dimensions))
-        batches = list(token_batches(lengths, budget))
+        batches = list(token_batches(lengths, tokens_per_batch(device, self.dimensions)))
         mixed = batches[:1] + [batches[1 + i] for i in np.random.default_rng(0).permutation(max(0, len(batches) - 1))]
         workers = n_cores() if device == "cpu" else 1
         pool = ThreadPoolExecutor(workers, initializer=_one_thread)

@@ -454,7 +454,9 @@ class VectorStore(ShardStore[Shard]):
             raise MirblabError(f"{len(keys)} texts need vectors ({len(keys)}, {self.dimensions}); got {vectors.shape}")
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
-            raise MirblabError(f"{len(bad)} vectors are not finite, the first for text {bad[0]}; nothing was stored")
+            raise MirblabError(
+                f"{len(bad)} vectors are not finite, the first for {texts[bad[0]][:60]!r}; nothing was stored"
+            )
         if not len(keys):
             return
         write_shard(self._new_shard(), keys, vectors, self.digest)

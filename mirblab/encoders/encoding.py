@@ -28,15 +28,24 @@ TEXTS, SECONDS = 1_000, 20.0
 def append_chunks(
     store: VectorStore, texts: Sequence[str], batches: Iterable[tuple[list[int], np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Append what *batches* yield, positions in *texts* and vectors, also when interrupted; return what failed."""
+    """Append what *batches* yield, positions in *texts* and vectors, also when interrupted; return what failed.
+
+    MirblabError for a vector that is not finite, after those before it, and the others of its batch, are stored.
+    """
     unstored: dict[str, np.ndarray] = {}
     rows: list[int] = []
     done: list[np.ndarray] = []
     last = time.monotonic()
     try:
         for batch, vectors in batches:
-            rows += batch
-            done.append(vectors)
+            is_finite = np.isfinite(vectors).all(axis=1)
+            rows += [row for row, is_sound in zip(batch, is_finite, strict=True) if is_sound]
+            done.append(vectors[is_finite])
+            if not is_finite.all():
+                raise MirblabError(
+                    f"the vector of a text is not finite; it begins {texts[batch[is_finite.argmin()]][:60]!r}; leave "
+                    'the text out, or write dtype = "float32" into the entry of an encoder of half precision'
+                )
             if len(rows) >= TEXTS or time.monotonic() - last > SECONDS:
                 unstored |= _stored(store, [texts[row] for row in rows], np.concatenate(done))
                 rows, done, last = [], [], time.monotonic()

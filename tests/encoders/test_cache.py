@@ -147,7 +147,7 @@ def test_wrong_shapes_and_numbers_are_refused(store: VectorStore) -> None:
         with pytest.raises(MirblabError, match=r"need vectors \(2, 6\)"):
             store.append(["a", "b"], vectors)
     for value in (np.nan, np.inf):
-        with pytest.raises(MirblabError, match="not finite, the first for text 1"):
+        with pytest.raises(MirblabError, match="not finite, the first for 'b'; nothing"):
             store.append(["a", "b"], np.array([[0.0] * 6, [value] * 6]))
     assert len(store.missing(["a", "b"])) == 2
 

@@ -325,6 +325,33 @@ def test_an_interrupted_call_keeps_what_was_done(
     assert sum(passes) - before == left
 
 
+def test_a_vector_that_is_not_finite_names_its_text_and_keeps_the_others(
+    tiny: Encoder, passes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half precision overflows; what was encoded before it, and beside it, is not encoded again."""
+    monkeypatch.setitem(encoding.TOKENS_PER_BATCH, "cpu", 48)
+    monkeypatch.setenv("MIRBLAB_THREADS", "1")
+    run, calls = encoding._run_model, []
+
+    def overflowing(*given: Any) -> list[np.ndarray]:
+        calls.append(1)
+        [vectors] = run(*given)
+        if len(calls) == 20:
+            vectors[0] = np.inf
+        return [vectors]
+
+    texts = sentences(100)
+    monkeypatch.setattr(encoding, "_run_model", overflowing)
+    with pytest.raises(MirblabError, match="not finite; it begins '.*leave the text out") as caught:
+        tiny.vectors(texts)
+    [wrong] = [text for text in texts if f"begins {text[:60]!r}" in str(caught.value)]
+    del caught  # its frames hold batches that are under way
+    assert tiny.missing([wrong]) == 1 and 0 < tiny.missing(texts) < 100
+    before, left = sum(passes), tiny.missing(texts)
+    tiny.vectors(texts)
+    assert sum(passes) - before == left
+
+
 def encode_slowly(folder: Path, stored: Any, pause: float) -> None:
     """Encode 200 texts in chunks of about ten, and tell *stored* how many of each are stored."""
     encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96

@@ -312,7 +312,10 @@ def check_ending(path: str | Path) -> Path:
 
 
 def read_rephrasings(path: str | Path) -> pd.DataFrame:
-    """Return the table that `save_rephrasings` wrote; FileNotFoundError, or MirblabError for an invalid file."""
+    """Return the table that `save_rephrasings` wrote; FileNotFoundError, or MirblabError for an invalid file.
+
+    It is invalid without one of the columns, and with an id in two rows.
+    """
     path = paths.expand_home(path)
     if not path.is_file():
         raise MissingFileError(f"no rephrasings at {path}; run: mirblab rephrase")
@@ -320,11 +323,19 @@ def read_rephrasings(path: str | Path) -> pd.DataFrame:
     absent = [name for name in REPHRASING_COLUMNS if name not in rephrasings]
     if absent:
         raise MirblabError(f"{path} has no column {', '.join(absent)}; give a file that mirblab rephrase wrote")
+    try:
+        _check_ids(rephrasings, [])
+    except MirblabError as error:
+        raise MirblabError(f"{path}: {error}; leave all but one row of it out") from error
     return rephrasings[list(REPHRASING_COLUMNS)]
 
 
 def join_rephrasings(views: pd.DataFrame, rephrasings: pd.DataFrame) -> pd.DataFrame:
-    """Return *views* with rephrasing and negative_1 to negative_3 ("": none); MirblabError if no id is in both."""
+    """Return *views* with rephrasing and negative_1 to negative_3 ("": none).
+
+    MirblabError if no id is in both tables, and if one is in two rows of *rephrasings*.
+    """
+    _check_ids(rephrasings, [])
     if not set(views.id) & set(rephrasings.id):
         raise MirblabError(
             "no id of the views is among the rephrasings; they belong to another table; run: mirblab rephrase"

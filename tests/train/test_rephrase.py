@@ -528,6 +528,13 @@ def test_wrong_tables_are_named(tmp_path: Path) -> None:
         pairs.read_rephrasings(tmp_path / "other.jsonl")
     with pytest.raises(MirblabError, match="belong to another table"):
         pairs.join_rephrasings(statements(2), pairs.rephrase_by_rules(statements(1).assign(id="z")))
+    twice = pd.concat([pairs.rephrase_by_rules(statements(1).assign(id="z"))] * 2)
+    for ending in ("parquet", "jsonl"):
+        path = pairs.save_rephrasings(twice, tmp_path / f"twice.{ending}")
+        with pytest.raises(MirblabError, match=rf"twice\.{ending}: id 'z' occurs twice.*leave all but one row"):
+            pairs.read_rephrasings(path)
+    with pytest.raises(MirblabError, match="id 'z' occurs twice"):
+        pairs.join_rephrasings(statements(1).assign(id="z"), twice)
 
 
 # ------------------------------------------------------------------ the command

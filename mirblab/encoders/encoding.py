@@ -200,9 +200,10 @@ class Encoder:
 
         These are the last hidden states, or the output of the model's layer for late interaction, prompt tokens
         included. Not cached: see `token_vectors.load_token_vectors`. *with_texts* stores the vector of each text, which
-        the same pass through the model gives, unless it is stored already.
+        the same pass through the model gives, unless it is stored already. MirblabError for a static embedding.
         """
         texts = _check_texts(texts)
+        self._refuse_static()
         strings = self.strings(texts, role, instruction)
         found: list[np.ndarray] = [np.empty((0, 0), np.float32)] * len(strings)
         wanted = [local.token_output(self._model), *(["sentence_embedding"] if with_texts else [])]
@@ -232,7 +233,8 @@ class Encoder:
         return local.sparse_vectors(self._model, self.strings(_check_texts(texts), role, instruction), role)
 
     def tokens(self, texts: Sequence[str], role: str = "document", instruction: str = "") -> list[list[str]]:
-        """Return for each text its tokens as strings, in the order of `token_vectors`."""
+        """Return for each text its tokens as strings, in the order of `token_vectors`, and the same error."""
+        self._refuse_static()
         strings = self.strings(_check_texts(texts), role, instruction)
         return local.token_strings(self._model.tokenizer, entry.model_input(self._model, strings)) if strings else []
 
@@ -279,6 +281,13 @@ class Encoder:
                         bar.update(len(done))
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _refuse_static(self) -> None:
+        if not callable(self._model.tokenizer):
+            raise MirblabError(
+                f"encoder '{self.name}' is a static embedding, whose tokens have the same vector in every text; they "
+                "are not compared one by one: take a transformer, for example minilm"
+            )
 
     def _lengths(self, strings: list[str]) -> np.ndarray:
         return entry.token_lengths(self._model.tokenizer, strings, self.name)

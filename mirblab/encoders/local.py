@@ -166,6 +166,7 @@ _LEFT_OUT = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack", "*.onnx", 
 def find_cached(name: str, entry: Mapping[str, Any]) -> Path | None:
     """Return a model's folder in the cache (`HF_HOME`); None: to be fetched; MirblabError if that is impossible."""
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
 
     folder = None
     try:
@@ -174,6 +175,11 @@ def find_cached(name: str, entry: Mapping[str, Any]) -> Path | None:
             return folder
     except OSError:  # nothing of it is in the cache
         pass
+    except HFValidationError as error:
+        raise MirblabError(
+            f"encoder '{name}' in {entry_file(name)}: its id {entry['id']!r} is neither a model on the Hub, "
+            "owner/name, nor a folder, which begins with /, ~ or .; correct the entry"
+        ) from error
     if unreachable := network.hub_unreachable_reason():
         raise _absent_model(name, entry, None if folder else OSError(unreachable))
     return None
@@ -309,6 +315,11 @@ def locate_model(name: str, entry: Mapping[str, Any]) -> tuple[dict[str, Any], P
     raise MirblabError(
         f"encoder '{name}' in {entry_file(name)}: its id is the folder {given}, which is not there; correct the entry"
     )
+
+
+def is_static(folder: Path) -> bool:
+    """Return whether the model in *folder* is a static embedding: a vector for each token, without a transformer."""
+    return any(str(module["type"]).endswith(".StaticEmbedding") for module in _read(folder / "modules.json"))
 
 
 def find_trained(name: str | Path) -> Path | None:

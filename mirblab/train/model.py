@@ -22,6 +22,11 @@ def starting_encoder(recipe: Recipe) -> Encoder:
         raise MirblabError(
             f"recipe '{recipe.name}': '{recipe.encoder}' runs at a vendor and cannot be trained here; take another base"
         )
+    if base.folder and local.is_static(base.folder):
+        raise MirblabError(
+            f"recipe '{recipe.name}': '{recipe.encoder}' is a static embedding, and training begins with a "
+            'transformer; take the encoder that it was made from, as base = "..." or base = "static:..."'
+        )
     if not base.entry.get("prompt_pooled", True):
         raise MirblabError(
             f"recipe '{recipe.name}': '{recipe.encoder}' leaves its prompt out of the pooling, which training does "

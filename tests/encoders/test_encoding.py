@@ -256,6 +256,12 @@ def test_a_revision_must_be_a_commit(home: Path) -> None:
         Encoder("one", KEY | {"revision": "main"}).vectors(["a"])
 
 
+def test_an_id_that_is_neither_on_the_hub_nor_a_folder_is_refused(home: Path) -> None:
+    """Two slashes and no leading one: most likely a relative path."""
+    with pytest.raises(MirblabError, match="its id 'models/own/one' is neither a model on the Hub, owner/name, nor a"):
+        Encoder("one", KEY | {"id": "models/own/one"}).vectors(["a"])
+
+
 def test_token_vectors_drop_special_tokens_and_padding(tiny: Encoder, folder: Path) -> None:
     """One unit vector per token of the text, equal to the model's last hidden states."""
     texts = ["prime ideal of the ring", "x", "", *sentences(30)]

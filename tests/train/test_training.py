@@ -634,6 +634,17 @@ def test_a_static_embedding_is_trained_and_encodes(home: Path) -> None:
     np.testing.assert_array_equal(described.vectors(texts), vectors)
 
 
+def test_a_static_embedding_is_no_base_and_has_no_token_vectors(home: Path) -> None:
+    """It has no transformer, which is said before data are gathered."""
+    train.train("still", made_up_views(), evaluate_rows=0)
+    for base in ("still", "static:still"):
+        with pytest.raises(MirblabError, match="'still' is a static embedding, and training begins with a transformer"):
+            train.train("mine", base=base, data="nowhere")
+    for method in (encoder("still").token_vectors, encoder("still").tokens):
+        with pytest.raises(MirblabError, match="encoder 'still' is a static embedding, whose tokens have the same vec"):
+            method(["ring field"])
+
+
 def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path, folder: Path) -> None:
     """That is what its training begins from: the mean of the base's token embeddings, not the base."""
     from sentence_transformers import SentenceTransformer

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -59,7 +60,7 @@ def train(
     and the step; None: `held_out` on split dev, where the data has one. A missing model whose token embeddings the
     recipe needs is trained first. An interrupted run is continued at its last checkpoint, and ends with the same
     weights. An existing model is returned; *force* trains it again and replaces it at the end. Raises MirblabError for
-    an existing model that was trained in another way.
+    an existing model that was trained in another way, and while another process trains one of that name.
 
     >>> train("minilm-math", batch=1)
     Traceback (most recent call last):
@@ -93,16 +94,53 @@ def _train(
     evaluate: Evaluate | None,
     force: bool,
 ) -> Path:
-    fingerprint, precision = material.fingerprint(), resolve_precision(plan.precision, training_device())
-    identity = plan.determining() | {"fingerprint": fingerprint, "precision": precision}
+    precision = resolve_precision(plan.precision, training_device())
+    identity = plan.determining() | {"fingerprint": material.fingerprint(), "precision": precision}
     identity |= _starting_revisions(plan, encoder)
     folder = workshop_folder(plan.name)
     # A forced training that was stopped goes on, although the old model still exists.
     if not force and not loop.checkpoint_files(folder) and is_finished(plan.name, identity):
         return model_folder(plan.name)
-    if force:
-        shutil.rmtree(folder, ignore_errors=True)
-    atomic_files.make_folder(folder)
+    atomic_files.make_folder(folder.parent)
+    with _hold_lock(folder):
+        if force:
+            shutil.rmtree(folder, ignore_errors=True)
+        atomic_files.make_folder(folder)
+        return _train_and_store(plan, encoder, material, evaluate, identity)
+
+
+@contextmanager
+def _hold_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of the training in *folder*, beside it; without file locks, hold nothing.
+
+    MirblabError where another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"), fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise MirblabError(
+            f"another process trains '{folder.name}' now; wait until it has ended, or give this model a name of its "
+            "own with --out"
+        ) from error
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _train_and_store(
+    plan: Recipe,
+    encoder: Encoder,
+    material: TrainingTexts | RankingLists | Sentences,
+    evaluate: Evaluate | None,
+    identity: Mapping[str, Any],
+) -> Path:
+    folder, fingerprint, precision = workshop_folder(plan.name), identity["fingerprint"], identity["precision"]
     if isinstance(material, Sentences):
         model = build_language_model(plan, encoder, material.new_words)
     else:

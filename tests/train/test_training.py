@@ -607,6 +607,23 @@ def test_ctrl_c_writes_a_checkpoint(home: Path) -> None:
     assert weights(train.train("mine", views, evaluate_rows=0)) == whole
 
 
+def test_two_trainings_of_one_name_do_not_share_log_and_checkpoints(home: Path) -> None:
+    """The second is refused while the first one runs, also with --force, and afterwards goes on."""
+    views, refused = made_up_views(), list[bool]()
+    whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
+
+    def begin_another(model: CurrentModel, step: int) -> dict[str, float]:
+        refused.append(step == 6)
+        with pytest.raises(MirblabError, match="another process trains 'mine' now; wait until it has ended, or give"):
+            train.train("mine", views, evaluate_rows=0, force=refused[-1])
+        return {}
+
+    assert weights(train.train("mine", views, evaluate=begin_another, evaluate_every=6)) == whole
+    assert refused == [False, True, False]
+    assert weights(train.train("mine", views, evaluate_rows=0, force=True)) == whole
+    assert training.verify_models(paths.models()) == []
+
+
 def test_a_torn_log_is_mended(home: Path) -> None:
     """A last line without an end is dropped; any other broken line is named."""
     folder = training.workshop_folder("mine")

@@ -134,7 +134,7 @@ def gather_lists(recipe: Recipe) -> RankingLists:
     A query, and a document, that at least nearly equals (`near`) a query of another split than the one trained on, of
     the recipe's collections and of those in `apart`, is left out. Raises MirblabError for a collection without a split
     to train on, for an `instructed` recipe where a collection has no instruction, and if fewer queries than one batch
-    have a relevant document and enough others.
+    have a relevant document and enough others and are not held out.
     """
     sources = [_training_collection(recipe, name) for name in recipe.collections]
     if recipe.instructed and (without := [source.name for source in sources if not source.card.instruction]):
@@ -152,11 +152,12 @@ def gather_lists(recipe: Recipe) -> RankingLists:
         held_out += [found[row] for row in kept]
         queries += [query for row, query in enumerate(found) if row not in kept]
         documents.append(collection.texts)
-    if len(queries) < recipe.batch:
+    if (n := len(queries)) < recipe.batch:
         raise MirblabError(
-            f"recipe '{recipe.name}': {len(queries)} queries of {', '.join(recipe.collections)} have a relevant "
-            f"document and {recipe.n_negatives} others, fewer than one batch of {recipe.batch}; give more collections "
-            "or --set batch=..."
+            f"recipe '{recipe.name}': {n + len(held_out)} queries of {', '.join(recipe.collections)} have a relevant "
+            f"document and {recipe.n_negatives} others, and {len(held_out)} of them are held out for evaluation; {n} "
+            f"are left, fewer than one batch of {recipe.batch}; give more collections, or a smaller --set batch=... or "
+            "--set held_out_queries=..."
         )
     return RankingLists(queries, documents, held_out)
 

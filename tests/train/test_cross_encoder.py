@@ -510,7 +510,11 @@ def test_a_document_that_is_relevant_to_another_query_is_no_wrong_answer(home: P
         ({"collections": ("other",)}, "other has no split 'train' to train on .found test"),
         ({"collections": ()}, "learns from collections"),
         ({"collections": ("made-upp",)}, "did you mean 'made-up'"),
-        ({"batch": 60}, "36 queries of made-up have a relevant document and 3 others, fewer than one batch of 60"),
+        (
+            {"batch": 60},
+            "40 queries of made-up have a relevant document and 3 others, and 4 of them are held out for evaluation; "
+            "36 are left, fewer than one batch of 60; .* --set held_out_queries",
+        ),
         ({"kind": "sparse-encoder"}, "kind is 'sparse-encoder'"),
         ({"late": 8}, "a cross-encoder from collections has no late"),
         ({"kind": "bi-encoder", "head_rate": 2.0}, "a bi-encoder from collections has no head_rate; take it out"),

@@ -52,29 +52,25 @@ def model_table(names: Iterable[str] | None = None) -> pd.DataFrame:
 def input_table(names: Iterable[str], query: str, document: str, instruction: str = "") -> pd.DataFrame:
     """Return the exact strings that reach each encoder's tokenizer, in the correct mode and as MIRB published it.
 
-    Columns: encoder, role, input_type (what a vendor is told beside the text, "" for none), correct, mirb ("" where the
-    published code gives the same). No model is loaded.
+    Columns: encoder (its name in the registry), role, input_type (what a vendor is told beside the text, "" for none),
+    correct, mirb ("" where the published code gives the same). No model is loaded.
 
     >>> input_table(["e5-mistral-7b-instruct"], "Is it?", "A ring.", "Find it.").correct.tolist()
     ['Instruct: Find it.\\nQuery: Is it?', 'A ring.']
     >>> input_table(["voyage-3-large"], "Is it?", "A ring.").input_type.tolist()
     ['query', 'document']
     """
-    rows = []
-    for name in names:
+    known, rows = registry.read_registry("encoders"), []
+    for name in (registry.match_name(given, known) for given in names):
+        entry = known.get(name, {})
         for role, text in (("query", query), ("document", document)):
             right, published = (
-                encoder(name, compat).strings([text], role, instruction)[0] if compat in _modes(name) else ""
+                encoder(name, compat).strings([text], role, instruction)[0] if not compat or compat in entry else ""
                 for compat in ("", "mirb")
             )
-            kind = registry.read_registry("encoders").get(name, {}).get("input_types", {}).get(role, "")
+            kind = entry.get("input_types", {}).get(role, "")
             rows.append((name, role, kind, right, "" if published == right else published))
     return pd.DataFrame(rows, columns=["encoder", "role", "input_type", "correct", "mirb"])
-
-
-def _modes(name: str) -> tuple[str, ...]:
-    entry = registry.read_registry("encoders").get(name, {})
-    return ("", "mirb") if "mirb" in entry else ("",)
 
 
 TOKENS_PER_WORD = 2.5  # MiniLM's tokens on Stacks, MSE and ARQMath texts: 2.5 to 2.7; Metamath 1.4, Rocq 2.2

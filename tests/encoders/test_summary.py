@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from mirblab.core.errors import MirblabError
@@ -44,6 +45,15 @@ def test_what_is_stored_is_told_by_encoder_and_paper():
     """Nothing else is counted."""
     found = summary.cost_table(["minilm", "bge-large-en-v1.5"], {("minilm", "Stacks"): 0.5})
     assert found.set_index(["encoder", "paper"]).stored.sum() == 0.5
+
+
+def test_an_encoder_is_the_same_by_its_label_and_in_other_case():
+    """What MIRB's code gave stands beside it; a name that was not matched seemed to have no other input."""
+    expected = summary.input_table(["gritlm-7b", "voyage-3-large"], "Is it?", "A ring.", "Find it.")
+    assert (expected.mirb != "").any() and expected.input_type.any()
+    found = summary.input_table(["GRITLM-7B", "Voyage-3-Large"], "Is it?", "A ring.", "Find it.")
+    assert found.mirb.tolist() == expected.mirb.tolist()
+    pd.testing.assert_frame_equal(found, expected)
 
 
 def test_wrong_names_and_sizes_are_refused():

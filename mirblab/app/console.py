@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from mirblab.app import inventory, stores, verification
 from mirblab.app.batch import notebooks, run_planning, run_tasks, stamps
@@ -54,8 +54,8 @@ from mirblab.train import recipes, training
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    """Print a table in the terminal."""
-    table = Table(*columns, title=title or None)
+    """Print a table in the terminal; a cell that is wider than its column goes on in the next line, never cut."""
+    table = Table(*(Column(name, overflow="fold") for name in columns), title=title or None)
     for row in rows:
         table.add_row(*row)
     terminal.console().print(table)

@@ -13,6 +13,7 @@ from command_process import CommandProcess
 
 import mirblab as lab
 from mirblab.app import cli
+from mirblab.sources import catalogue
 
 
 @pytest.fixture
@@ -91,6 +92,17 @@ def test_what_there_is_is_listed_with_what_it_needs(mirblab, make_folder):
         done = mirblab("list", what)
         assert done.returncode == 0 and [word for word in words if word not in done.stdout] == []
     assert "no list of 'system'; did you mean 'systems'?" in mirblab("list", "system").stderr
+
+
+def test_a_narrow_terminal_cuts_neither_names_nor_numbers(command_process, tmp_path):
+    """Where the output is a file, rich takes 80 columns: two names must not look alike, and a mean is whole."""
+    narrow = {"COLUMNS": "80", "MIRBLAB_HOME": str(tmp_path)}
+    listed = command_process.run("list", "collections", **narrow)
+    names = "".join(line.split("│")[1].strip() for line in listed.stdout.splitlines() if line.startswith("│"))
+    assert [name for name in catalogue.collection_names() if name not in names] == []
+    measures = ",".join(f"P@{k}" for k in range(101, 110))
+    shown = command_process.run("run", "bm25", "mini-qa", "--measures", measures, **narrow)
+    assert shown.returncode == 0 and "…" not in listed.stdout + shown.stdout
 
 
 def test_add_then_plan(mirblab, make_folder, tmp_path):

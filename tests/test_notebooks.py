@@ -9,6 +9,9 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+from notebook_files import run_cells
+
+from mirblab.core import paths
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -115,3 +118,21 @@ def test_a_reader_meets_no_assertion(book):
     ]
     removed = [cell for cell in book.cells if "remove-cell" in cell.metadata.get("tags", [])]
     assert asserting == removed == book.cells[-1:] or asserting == removed == []
+
+
+@pytest.fixture
+def figures(tmp_path, monkeypatch) -> Path:
+    """Return the folder into which notebooks write whose cells a test runs."""
+    monkeypatch.setattr(paths, "figures", lambda: tmp_path / "figures")
+    return tmp_path / "figures"
+
+
+def test_own_texts_without_a_query_are_searched_and_not_measured(figures, tmp_path):
+    """Lemmas without a proof or a reference: the tables of the collection are written, and the conclusion says why."""
+    lemmas = ["An odd square leaves 1.", "A divisor of two numbers divides their sum."]
+    text = "".join(f"\\begin{{lemma}}{lemma}\\end{{lemma}}" for lemma in lemmas)
+    source = tmp_path / "thesis.tex"
+    source.write_text(f"\\newtheorem{{lemma}}{{Lemma}}\\begin{{document}}{text}\\end{{document}}", "utf-8")
+    space, said = run_cells("53_your_collection", source=str(source), systems=["bm25"])
+    assert [c.name for c in space["statements"]] == ["thesis-premise"] and not space["measured"]
+    assert "No system was measured" in said and list(figures.rglob("collections.csv"))

@@ -11,6 +11,7 @@ import papermill
 import pytest
 from notebook_files import run_cells
 
+from mirblab import load
 from mirblab.core import paths
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,3 +137,23 @@ def test_own_texts_without_a_query_are_searched_and_not_measured(figures, tmp_pa
     space, said = run_cells("53_your_collection", source=str(source), systems=["bm25"])
     assert [c.name for c in space["statements"]] == ["thesis-premise"] and not space["measured"]
     assert "No system was measured" in said and list(figures.rglob("collections.csv"))
+
+
+@pytest.mark.parametrize(("measures", "sentence"), [
+    (["P@10"], "depends on which unjudged"),
+    (["nDCG'@10", "P@10"], ""),
+    (["nDCG'@10"], ""),
+])  # fmt: skip
+def test_two_runs_say_of_unjudged_documents_what_was_computed(figures, tmp_path, measures, sentence):
+    """The first run also has an unjudged document: the means are equal where it is not relevant, and differ where it
+    is; of a prime measure nothing was computed.
+    """
+    c = load("mini-qa")
+    paired = list(c.qrels.drop_duplicates("query_id")[["query_id", "doc_id"]].itertuples(index=False))
+    paths_of_runs = [tmp_path / name for name in ("first.trec", "second.trec")]
+    for path, more in zip(paths_of_runs, (1, 0), strict=True):
+        rows = [(q, d, 1) for q, d in paired] + [(q, paired[n - 1][1], 2) for n, (q, _) in enumerate(paired)] * more
+        path.write_text("".join(f"{q} Q0 {d} {rank} {-rank} x\n" for q, d, rank in rows), "utf-8")
+    first, second = map(str, paths_of_runs)
+    _, said = run_cells("52_compare_runs", first=first, second=second, measures=measures)
+    assert sentence in said and ("unjudged" in said) == bool(sentence)

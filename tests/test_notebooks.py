@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 from notebook_files import run_cells
@@ -157,3 +158,10 @@ def test_two_runs_say_of_unjudged_documents_what_was_computed(figures, tmp_path,
     first, second = map(str, paths_of_runs)
     _, said = run_cells("52_compare_runs", first=first, second=second, measures=measures)
     assert sentence in said and ("unjudged" in said) == bool(sentence)
+
+
+def test_the_hardest_queries_are_those_of_the_highest_rank(figures):
+    """Of Rank, lower is better: the hardest query is that whose answer even the better system has furthest down."""
+    space, _ = run_cells("15_hard_queries", collections=["mini-hol", "mini-qa"], systems=["bm25"], measure="Rank")
+    shown = pd.read_csv(next(figures.rglob("hardest.csv")))
+    assert shown.best.tolist() == sorted(space["values"].value, reverse=True)[: len(shown)]

@@ -4,6 +4,7 @@ from .agreement import tie_shares as tie_shares
 from .arqmath import read_submission as read_submission
 from .measures import ceiling as ceiling
 from .measures import evaluate_from_grades as evaluate_from_grades
+from .measures import gain_sign as gain_sign
 from .provability import Provability as Provability
 from .provability import goal_collection as goal_collection
 from .published import paper_lookup as paper_lookup

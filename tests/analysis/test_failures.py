@@ -359,6 +359,15 @@ def test_the_lower_rank_wins():
     ]  # fmt: skip
 
 
+def test_the_duel_of_ranks_has_an_axis_of_ranks():
+    """From 1 to the lowest of them: markers are not clipped, so that others would be drawn far outside the picture."""
+    values = a_values(np.linspace(1, 400, 40).tolist(), [5.0] * 40).assign(measure="Rank")
+    ax = queries.paired_values(failures.query_outcomes(values, "Rank", "a", "b"), n=5)
+    assert ax.get_xlim() == (1.0, 400.0) and ax.get_xlabel() == "Rank, from 1, lower is better"
+    middle = next(text for text in ax.texts if "between" in text.get_text())
+    assert middle.get_position()[0] == 200.5
+
+
 @pytest.mark.parametrize("sizes", [[(97, 3), (3, 97)], [(40, 2), (2, 40), (30, 12)]])
 def test_the_interval_over_unbalanced_collections_holds_what_it_should(sizes: list[tuple[int, int]]):
     """Few pairs of each collection are of a group and others, however many there are of all."""

@@ -76,7 +76,7 @@ def value_scatter(
     dots = table[names].round(6).set_axis(["x", "y"], axis=1).value_counts().reset_index()
     gain = (dots.y - dots.x) * gain_sign(measure)
     area = _SMALLEST + (_LARGEST - _SMALLEST) * np.sqrt((dots["count"] - 1) / max(len(table), 1))
-    ends = (1.0, max(2.0, float(table[names].to_numpy(float).max(initial=2.0)))) if is_rank(measure) else (0.0, 1.0)
+    ends = _axis_ends(table[names], measure)
     ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)
     styles = figure_styles(names)
     for name, part, marker in ((names[1], gain > 0, "^"), (names[0], gain < 0, "v"), ("", gain == 0, "o")):
@@ -94,6 +94,11 @@ def value_scatter(
     ax.set_ylabel(f"{names[1]}\n{value_axis_label(measure)}")
     legend_beside(ax)
     return ax
+
+
+def _axis_ends(values: pd.DataFrame, measure: str) -> tuple[float, float]:
+    """Return 1 and the highest of *values*, at least 2, for a rank, else 0 and 1."""
+    return (1.0, float(values.to_numpy(float).max(initial=2.0))) if is_rank(measure) else (0.0, 1.0)
 
 
 @draw_styled(lambda table: (6.8, 1.5 + _MOVE_ROW * (2 + min(len(table), 40))))
@@ -235,6 +240,8 @@ def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> A
     require_columns(table, "query_id", "winner", "loser", "difference")
     shown = _first_and_last(table, n)
     is_cut = len(shown) < len(table)
+    measure = str(table.attrs.get("measure", "value"))
+    ends = _axis_ends(shown[["winner", "loser"]], measure)
     places = np.arange(len(shown)) + (1.0 * (np.arange(len(shown)) >= n) if is_cut else 0.0)
     ax.hlines(
         places,
@@ -252,13 +259,13 @@ def paired_values(table: pd.DataFrame, *, ax: Axes = NEW_AXES, n: int = 12) -> A
                 markerfacecolor=ground, markeredgewidth=1.6, clip_on=False)  # fmt: skip
     if is_cut:
         between = f"{len(table) - len(shown):,} queries between"
-        ax.text(0.5, n, between, ha="center", va="center", color=GREY, fontsize=9)
+        ax.text(sum(ends) / 2, n, between, ha="center", va="center", color=GREY, fontsize=9)
     labels = shown["label" if "label" in shown else "query_id"].astype(str)
     texts = [typeset_label(text, _FAILURE_LETTERS) for text in labels]
     ax.set_yticks(places, texts, fontsize=8.5, parse_math=True)
     ax.set_ylim(places[-1] + 0.6, -0.6)
-    ax.set_xlim(0, 1)
-    ax.set_xlabel(value_axis_label(str(table.attrs.get("measure", "value"))))
+    ax.set_xlim(ends)
+    ax.set_xlabel(value_axis_label(measure))
     ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right", ncols=2)
     ax.grid(axis="y", visible=False)
     return ax

@@ -567,6 +567,7 @@ def doctor() -> None:
 
 def main() -> None:
     """Run the command; an error of the user is one line on standard error and exit status 2, Ctrl-C one and 130."""
+    terminal.escape_what_streams_cannot_carry()
     terminal.say_warnings()
     try:
         app()

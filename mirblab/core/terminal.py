@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -32,6 +33,13 @@ def say(text: object, *, to: TextIO | None = None) -> None:
     stream = to or sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     print(safe_text(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def escape_what_streams_cannot_carry() -> None:
+    """Have characters that standard output or standard error cannot carry printed as escapes, by any library."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # and not what a program put in its place
+            stream.reconfigure(errors="backslashreplace")
 
 
 def say_warnings() -> None:

@@ -225,6 +225,19 @@ def test_what_a_command_prints_is_utf8_safe(mirblab, make_folder):
     assert Path(folder).is_dir()
 
 
+def test_tables_are_printed_where_the_output_is_not_utf8(command_process, tmp_path):
+    """What the encoding lacks is escaped, in tables as in lines."""
+    code = """
+import sys
+from mirblab.app import cli
+sys.stdout.reconfigure(encoding="ascii", errors="strict")
+sys.argv[1:] = ["search", "mini-qa", "a field"]
+cli.main()
+"""
+    done = command_process.run_code(code, tmp_path, MIRBLAB_HOME=str(tmp_path / "home"))
+    assert done.returncode == 0 and "\\u2026" in done.stdout, done.stderr
+
+
 def test_run_prints_values_and_writes_runs(mirblab, tmp_path):
     """One model on some collections with one command."""
     done = mirblab("run", "bm25", "mini-hol", "mini-qa", "--measures", "nDCG@10,RR", "--out", str(tmp_path / "runs"))

@@ -42,9 +42,11 @@ _TAGS = frozenset(
     "td th thead tr u ul".split()
 )
 _SCHEMES = ("http://", "https://", "mailto:")
-# While a post is sanitised, numbers between these two characters, which it must not have, replace its formulas.
+# While a post is sanitised, numbers between these two characters replace its formulas. It must not have them, also not
+# as character references.
 _OPEN, _CLOSE = "\ue000", "\ue001"
-_PRIVATE, _PLACE = re.compile("[\ue000\ue001]"), re.compile("\ue000([0-9]+)\ue001")
+_PLACE = re.compile("\ue000([0-9]{1,9})\ue001")
+_PRIVATE = re.compile("[\ue000\ue001]|&#(?:0*5734[45](?![0-9])|[xX]0*[eE]00[01](?![0-9a-fA-F]));?")
 _CODE = re.compile(r"<(/?)(pre|code)\b[^<>]*>", re.IGNORECASE)
 # All lengths are bounded, so that no post takes more than linear time.
 _CONTAINER = re.compile(r"<span\b[^<>]{0,200}\bmath-container\b[^<>]{0,200}>([^<]*)</span>", re.IGNORECASE)
@@ -202,7 +204,7 @@ def sanitize_html(source: str, render: Render | None = None) -> str:
 
     parts = [
         part if is_code else _DOLLARS.sub(put, _CONTAINER.sub(put, _IMAGE.sub(_alternative, part)))
-        for part, is_code in _split_code(_PRIVATE.sub("", CONTROL.sub("\ufffd", source)))
+        for part, is_code in _split_code(_PRIVATE.sub("\ufffd", CONTROL.sub("\ufffd", source)))
     ]
     clean = nh3.clean(
         "".join(parts),

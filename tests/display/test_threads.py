@@ -242,9 +242,27 @@ def test_nothing_nasty_survives_wherever_it_stands(nasty: str, render):
         assert text.count("<style>") == 1 and text.count("<main>") == 1 and text.rstrip().endswith("</html>")
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("&#xE000;", "&#xE001;"),
+        ("&#Xe000;", "&#xe001"),
+        ("&#x0000E000;", "&#57345;"),
+        ("&#0057344;", "&#57345"),
+        ("&#xE0\ue00000;", "&#xE0&#xE001;01;"),
+    ],
+)
+def test_a_character_reference_is_no_formulas_place(begin, end):
+    """Neither one formula twice nor a number of any length; references to other characters stay."""
+    for number in ("0", "9" * 5000):
+        shown = sanitize_html(f"$x$ {begin}{number}{end}</p>", to_math)
+        assert shown.count("<math>") == 1 and number in shown and "\ue000" not in shown
+    assert sanitize_html("&#573440; &#xE0000;", to_math) == sanitize_html(f"{chr(573440)} {chr(0xE0000)}", to_math)
+
+
 def test_a_place_of_a_formula_cannot_be_forged():
-    """The private characters that mark places are dropped from posts."""
-    assert sanitize_html("\ue0000\ue001 $x$ \ue0007\ue001", to_math) == "0 <math><mi>x</mi></math> 7"
+    """The private characters that mark places are replaced in posts."""
+    assert sanitize_html("\ue0000\ue001 $x$ \ue0007\ue001", to_math) == "�0� <math><mi>x</mi></math> �7�"
     assert sanitize_html('<a href="https://e.org/$x$">e</a>', to_math) == '<a rel="noopener noreferrer nofollow">e</a>'
 
 

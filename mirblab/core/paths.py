@@ -97,9 +97,13 @@ def checked_name(name: str, longest: int = 100, of: str = "a collection") -> str
 
 def content_digest(path: Path) -> bytes:
     """Return a hash of a file, or of the names and bytes of all files of a folder except hidden ones."""
-    digest = hashlib.blake2b(path.read_bytes() if path.is_file() else b"", digest_size=16)
-    for file in sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith(".")):
-        digest.update(file.relative_to(path).as_posix().encode() + b"\0" + file.read_bytes())
+    digest = hashlib.blake2b(digest_size=16)
+    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+    for file in [path] if path.is_file() else files:
+        if file != path:
+            digest.update(file.relative_to(path).as_posix().encode() + b"\0")
+        with open(file, "rb") as opened:
+            hashlib.file_digest(opened, lambda: digest)  # block by block
     return digest.digest()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import errno
+import hashlib
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 
 import mirblab
-from mirblab.core import atomic_files
+from mirblab.core import atomic_files, paths
 from mirblab.core.errors import StorageError
 from mirblab.encoders.encoding import encoder
 from mirblab.formula import storage
@@ -234,3 +236,19 @@ def test_a_map_of_a_file_takes_its_space_first(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(StorageError, match=r"postings.npy cannot be written: the disk is full \(4.0 MB needed"):
         storage._allocate_postings(tmp_path, 1_000_000)
+
+
+def test_a_digest_of_content_does_not_hold_a_file_in_memory(tmp_path: Path) -> None:
+    """It is that of the names and the bytes in one piece, of a file that of its bytes."""
+    large = tmp_path / "folder" / "large.trec"
+    large.parent.mkdir()
+    with open(large, "wb") as file:
+        file.truncate(32_000_000)
+    (large.parent / ".hidden").write_bytes(b"x")
+    tracemalloc.start()
+    digests = [paths.content_digest(path) for path in (large, large.parent)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    pieces = (large.read_bytes(), b"large.trec\0" + large.read_bytes())
+    assert digests == [hashlib.blake2b(piece, digest_size=16).digest() for piece in pieces] and peak < 4_000_000
+    assert paths.content_digest(tmp_path / "absent") == hashlib.blake2b(digest_size=16).digest()

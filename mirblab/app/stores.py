@@ -131,12 +131,13 @@ def _readable_size(files: list[Path]) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    return [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
+    inner = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return [path] if path.is_file() else [file for file in inner if file.is_file()]
 
 
 def disk_size(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
-    return sum(file.stat().st_size for file in _files(path))
+    return paths.total_size(_files(path))
 
 
 def remove_store(name: str) -> Iterator[str]:

@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -105,6 +107,15 @@ def content_digest(path: Path) -> bytes:
         with open(file, "rb") as opened:
             hashlib.file_digest(opened, lambda: digest)  # block by block
     return digest.digest()
+
+
+def total_size(files: Iterable[os.PathLike[str]]) -> int:
+    """Return the bytes of *files*, without those that somebody removed since they were listed."""
+    n_bytes = 0
+    for file in files:
+        with suppress(FileNotFoundError):
+            n_bytes += os.stat(file).st_size
+    return n_bytes
 
 
 def readable_size(n_bytes: float) -> str:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 import numpy as np
 import xxhash
 
-from mirblab.core import atomic_files, stored_files
+from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.mapped_files import OpenFilesError, map_file
 
@@ -372,7 +372,7 @@ class ShardStore(Generic[AnyShard]):
         return {
             "texts": sum(len(one.keys) for one in shards),
             "shards": len(shards),
-            "bytes": sum(entry.stat().st_size for entry in files),
+            "bytes": paths.total_size(files),
             "damaged": sum(entry.name.endswith(stored_files.SUFFIX) for entry in files),
             "partial": sum(atomic_files.is_unfinished(entry.path) for entry in files),
         }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hasty_writer import hasty_writer
 
 from mirblab.app import console, stores
 from mirblab.core import paths
@@ -206,3 +207,11 @@ def test_a_bill_that_is_no_sum_is_refused(home: Path, paid: str) -> None:
     with pytest.raises(MirblabError, match=r"1\.json cannot be read .*; delete it to forget what it counts"):
         limits.sum_spending(path.parent)
     assert len(limits.verify(path.parent)) == 1
+
+
+def test_the_size_of_a_store_is_told_while_its_files_come_and_go(tmp_path: Path) -> None:
+    """As when a batch writes: what is gone since it was listed counts nothing."""
+    (tmp_path / "stays").write_bytes(b"xyz")
+    with hasty_writer(tmp_path):
+        sizes = [stores.disk_size(tmp_path) for _ in range(100)]
+    assert min(sizes) >= 3 and stores.disk_size(tmp_path) == 3

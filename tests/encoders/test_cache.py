@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xxhash
+from hasty_writer import hasty_writer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
@@ -285,6 +286,13 @@ def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(
     assert atomic_files.remove_abandoned(store.path.parent) == [other] and left.exists()
     assert atomic_files.remove_abandoned(store.path.parent, all_writers=True) == [left] and not left.exists()
     assert len(store.read(names(50))[1]) == 0
+
+
+def test_the_bytes_of_a_space_are_told_while_files_come_and_go(store: VectorStore) -> None:
+    """As when another process renames what it has written."""
+    before = store.sizes()["bytes"]
+    with hasty_writer(store.path):
+        assert min(store.sizes()["bytes"] for _ in range(1000)) >= before
 
 
 def test_spaces_lists_what_is_stored(store: VectorStore) -> None:

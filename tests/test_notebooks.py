@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pandas as pd
@@ -165,3 +166,16 @@ def test_the_hardest_queries_are_those_of_the_highest_rank(figures):
     space, _ = run_cells("15_hard_queries", collections=["mini-hol", "mini-qa"], systems=["bm25"], measure="Rank")
     shown = pd.read_csv(next(figures.rglob("hardest.csv")))
     assert shown.best.tolist() == sorted(space["values"].value, reverse=True)[: len(shown)]
+
+
+def test_chance_is_never_above_1(figures):
+    """Where fewer others are searched than the measure looks at, a random order has all of them."""
+    measures = ["R@1", "R@400", "RR", "Rank"]
+    _, said = run_cells("30_partners", systems=["bm25", "chargrams"], measures=measures)
+    assert "and for 100.0 % in a random order:" in said
+    cells = {cell.id: cell.source for cell in nbformat.read(ROOT / "notebooks/31_equivalence_map.ipynb", 4).cells}
+    space: dict[str, Any] = {}
+    for name, changes in (("c01", {"systems": ["bm25"], "measures": measures}), ("c02", {}), ("c15", {})):
+        exec(cells[name], space)
+        space |= changes
+    assert "R@400 100.00" in space["shown"].caption

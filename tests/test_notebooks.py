@@ -168,6 +168,16 @@ def test_the_hardest_queries_are_those_of_the_highest_rank(figures):
     assert shown.best.tolist() == sorted(space["values"].value, reverse=True)[: len(shown)]
 
 
+@pytest.mark.parametrize(("name", "parameters"), [
+    ("65_published_defect", {"collections": ["mini-wfb"], "n_queries": 20}),
+    ("66_saturated_measures", {"collections": ["mini-hol"], "systems": ["bm25", "chargrams"], "n_queries": 20}),
+])  # fmt: skip
+def test_a_conclusion_without_enough_queries_says_so(figures, name, parameters):
+    """Fewer than a hundred decide nothing; neither None nor a share of nothing is printed."""
+    _, said = run_cells(name, **parameters)
+    assert "not decided here" in said and "None" not in said and "nan" not in said
+
+
 def test_chance_is_never_above_1(figures):
     """Where fewer others are searched than the measure looks at, a random order has all of them."""
     measures = ["R@1", "R@400", "RR", "Rank"]

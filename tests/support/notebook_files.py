@@ -32,7 +32,9 @@ def notebook(folder: Path, name: str, code: str, parameters: str = PARAMETERS) -
 
 def run_cells(name: str, **parameters: object) -> tuple[dict[str, Any], str]:
     """Run the cells of one of our notebooks with other parameters; return its variables, and what the last one says."""
-    cells = [cell for cell in nbformat.read(OURS / f"{name}.ipynb", as_version=4).cells if cell.cell_type == "code"]
+    book = nbformat.read(OURS / f"{name}.ipynb", as_version=4)
+    shown = [cell for cell in book.cells if "remove-cell" not in cell.metadata.get("tags", [])]
+    cells = [cell for cell in shown if cell.cell_type == "code"]
     space: dict[str, Any] = {"display": lambda *_: None}
     exec(cells[0].source, space)
     space |= parameters

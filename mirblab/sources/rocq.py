@@ -303,15 +303,18 @@ def _project(folder: Path, sources: list[Path]) -> tuple[Path, list[str], set[st
 
 
 def _required(file: RocqFile, by_stem: dict[str, list[str]], roots: set[str]) -> list[str]:
-    """Return the files that one requires; of several with the name, those whose folders agree with the most names."""
+    """Return the files that one requires; of several with the name, those whose folders agree with the most names.
+
+    Where the library's *roots* are known, Coq.Bool.Bool is no file of its own unless all of these names agree.
+    """
     required: set[str] = set()
     for prefix, names in file.requires:
         for name in names:
             parts = [*prefix.split("."), *name.split(".")] if prefix else name.split(".")
-            if not (roots and prefix) or parts[0] in roots:
-                same = by_stem.get(parts[-1], [])
-                agreeing = {path: _common_end(Path(path).with_suffix("").parts, parts) for path in same}
-                best = max(agreeing.values(), default=0)
+            same = by_stem.get(parts[-1], [])
+            agreeing = {path: _common_end(Path(path).with_suffix("").parts, parts) for path in same}
+            best = max(agreeing.values(), default=0)
+            if not roots or parts[0] in roots or best == len(parts):
                 required.update(path for path, count in agreeing.items() if count == best)
     return sorted(required)
 

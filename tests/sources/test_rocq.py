@@ -326,10 +326,17 @@ def test_circles_and_foreign_libraries_do_not_stop_the_order():
         (("tiny", ["base.nat"]), {"base/nat.v"}),
         (("", ["tiny.other.deep.nat"]), {"other/deep/nat.v"}),
         (("tiny", ["nat"]), {"base/deep/nat.v", "base/nat.v", "other/deep/nat.v"}),
+        (("", ["nat"]), {"base/deep/nat.v", "base/nat.v", "other/deep/nat.v"}),
+        (("", ["deep.nat"]), {"base/deep/nat.v", "other/deep/nat.v"}),
+        (("", ["Coq.deep.nat"]), set()),
+        (("Coq", ["deep.nat"]), set()),
     ],
 )
 def test_of_several_files_with_a_name_the_folders_decide(required: tuple[str, list[str]], expected: set[str]):
-    """All of them count, from the last one on: every file that shared any folder was required, too."""
+    """All of them count, from the last one on: every file that shared any folder was required, too.
+
+    A file of the standard library was taken for the library's own of that name.
+    """
     files = {f"{folder}/nat.v": RocqFile() for folder in ("base", "base/deep", "other/deep")}
     found = rocq.sort_by_requirements(files | {"z.v": RocqFile([required])}, {"tiny"}, Counter())
     assert found[1]["z.v"] == expected

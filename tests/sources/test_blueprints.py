@@ -493,17 +493,21 @@ def test_a_label_that_was_copied_stands_for_two_statements(repository: Callable[
 
 
 def test_latex_is_read_without_comments_and_verbatim_text():
-    """A diagram stays, as mathematics; an environment that the blueprint defines counts."""
+    """A diagram stays, as mathematics; an environment that the blueprint defines counts.
+
+    Names in verbatim text, and statements that their author has commented out, were read, too.
+    """
     source = r"""\newtheorem*{satz}{Satz}
 \begin{satz}\label{s}\lean{a.b}% \lean{c}
 A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes.
 \begin{verbatim}\lean{d} of code\end{verbatim}
 \begin{proof}\lean{e} Easy.\end{proof}
 \end{satz}
-\begin{itemize}\item \lean{f} an item\end{itemize}"""
+\begin{itemize}\item \lean{f} an item\end{itemize}
+\begin{comment}\begin{satz}\lean{g} Dropped by its author.\end{satz}\end{comment}"""
     odd: Counter[str] = Counter()
     [node] = read_latex_nodes(source, statement_environments([source]), "", odd)
-    assert (node.label, node.names[0], node.kind) == ("s", ["a.b"], "satz")
+    assert (node.label, node.names, node.kind) == ("s", [["a.b"]], "satz")
     assert node.text == r"A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes."
     assert odd[r"\lean outside of a statement"] == 2
 

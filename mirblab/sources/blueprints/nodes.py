@@ -110,7 +110,7 @@ def read_latex_nodes(
     source: str, known: Iterable[str], file: str, odd: Counter[str], macros: Mapping[str, Macro] | None = None
 ) -> list[Node]:
     r"""Return the nodes of one LaTeX file, those without \lean left out; *known* environments are statements."""
-    source = latex.strip_comments(source)
+    source = latex.drop_environments(latex.strip_comments(source), CODE, " ")
     blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     nodes: list[Node] = []
     taken = 0

@@ -28,6 +28,7 @@ _IDENTIFIER = re.compile(r"[^\W\d][\w']*")
 _NAMED = re.compile(r"([^\W\d][\w']*)\s*(?:@\{[^}]*\})?\s*(.*)", re.DOTALL)
 _BRACKET = re.compile(r"[()\[\]{}]|(?<!=):=(?!:)|\blet\b")
 _GROUP = re.compile(r"[({\[]\s*([\w'\s]+?)\s*:")
+_REFINED = re.compile(r"\bwith\s+(?:Definition|Module)\s+[\w.']+\s*:=")  # in a module's type, so that it is no alias
 _TACTIC = re.compile(r'Ltac\s+([\w\']+)|Tactic\s+Notation\s+(?:\([^)]*\)\s*)?"([\w\']+)')
 URL = "https://github.com/math-comp/math-comp"
 LICENCE = "CECILL-B"
@@ -266,7 +267,7 @@ class _Reader:
             return
         names = [name for name in names if name not in ("Import", "Export", "Type")]
         self.file.modules.update(names[:1] if word == "Module" else ())
-        if names and ":=" not in body:
+        if names and ":=" not in _REFINED.sub("", body):
             self.scopes.append((names[0], word == "Module", set()))
 
 

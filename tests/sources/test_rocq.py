@@ -238,9 +238,15 @@ def test_the_end_of_a_proof_may_be_timed():
     assert [lemma.script.split() for lemma in found.lemmas] == [["auto."]]
 
 
-@pytest.mark.parametrize("opened", ["M(X : Any).", "M:Any.", "Type M.", "M <: Any."])
+@pytest.mark.parametrize(
+    "opened",
+    ["M(X : Any).", "M:Any.", "Type M.", "M <: Any.", "M <: Any with Module E := N.", "M : A with Definition t := x."],
+)
 def test_a_module_has_its_name_without_parameters_and_type(opened: str):
-    """Without a blank behind it, the name had them as a part, and its `End` closed the sections around it, too."""
+    """Without a blank behind it, the name had them as a part, and its `End` closed the sections around it, too.
+
+    So it did where the type is refined, which was taken for a module that is another's name.
+    """
     found = rocq.read_file(
         f"Section S. Variable x : nat. Module {opened} Lemma a : True. Proof. auto. Qed. End M. "
         "Lemma b : True. Proof. apply x. Qed. End S."

@@ -192,6 +192,9 @@ class _Reader:
         # Inside a proof a bullet, or the braces around subgoals, may stand before a sentence: "} Qed."
         body = _MODIFIER.sub("", sentence.lstrip("{}+-* "), count=1)
         word = match[0] if (match := re.match(r"[\w.]*\w", body)) else ""
+        if required := _REQUIRE.match(body):
+            self.file.requires.append((required[1] or "", re.sub(r"\([^)]*\)|-", " ", required[2]).split()))
+            return
         if self.proof:
             if word in _ENDS:
                 self._finish(word)
@@ -200,9 +203,7 @@ class _Reader:
                 self._step(word, body)
                 return
             self.close("proofs that do not end")
-        if required := _REQUIRE.match(body):
-            self.file.requires.append((required[1] or "", re.sub(r"\([^)]*\)|-", " ", required[2]).split()))
-        elif tactic := _TACTIC.match(body):
+        if tactic := _TACTIC.match(body):
             self.file.tactics.add(tactic[1] or tactic[2])
         elif word in ("Section", "Module", "End"):
             self._scope(word, body)
@@ -230,7 +231,8 @@ class _Reader:
         named = _NAMED.match(rest)
         if not named:
             self.file.odd["lemmas without a name"] += kind in LEMMAS
-            self.proof, self.script = ("", "", ""), []
+            if not split_statement(rest)[1]:
+                self.proof, self.script = ("", "", ""), []
             return
         stated, term = split_statement(named[2])
         self.proof, self.script = (kind, named[1], stated), [term]

@@ -261,6 +261,18 @@ def test_the_variables_of_a_context_hide_lemmas(before: str):
     assert "x" in found.lemmas[0].local
 
 
+def test_a_requirement_is_no_step_of_a_proof():
+    """An instance that Program solves, or that needs no proof, has no script; what was required behind it was lost."""
+    found = rocq.read_file("Program Instance one : Any nat. From tiny Require Import nat.")
+    assert found.requires == [("tiny", ["nat"])]
+
+
+def test_an_instance_without_a_name_may_have_a_term():
+    """The declarations behind it were taken for its script."""
+    assert rocq.read_file("Instance: Any nat := {}. Ltac solve_it := auto.").tactics == {"solve_it"}
+    assert not rocq.read_file("Instance: Any nat. Proof. Ltac solve_it := auto. Qed.").tactics
+
+
 @pytest.mark.parametrize(
     ("mention", "expected"),
     [("mulC", {"a.Inner.mulC"}), ("Outer.mulC", {"a.Inner.mulC"}), ("a.mulC", {"a.Inner.mulC"}), ("Nat.mulC", None)],

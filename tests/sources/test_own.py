@@ -570,6 +570,26 @@ def test_a_hint_stands_between_an_exercise_and_its_solution(tmp_path):
     assert proofs == {"one": ["By hand."], "two": ["By adding."]}
 
 
+@pytest.mark.parametrize("kind", ["problem", "exercise", "question", "Aufgabe", "definition"])
+@pytest.mark.parametrize("above", ["", r"\section{One}\begin{lemma}\label{one} One.\end{lemma}\section{Two}"])
+def test_a_proof_right_behind_a_problem_is_its_own_where_no_statement_needs_it(tmp_path, kind, above):
+    """In problem sheets, which have no theorem to be proved, all proofs were lost."""
+    pair = rf"\begin{{{kind}}}\label{{%s}} Show %s.\end{{{kind}}}" "\n\n" r"\begin{proof} By %s. \end{proof}"
+    both = pair % ("a", "three", "adding") + pair % ("b", "four", "squares")
+    content = read(tmp_path, above + both + r"Notes.\begin{proof} No. \end{proof}")
+    proofs = {each.label: [proof.text for proof in each.proofs] for each in content.statements if each.proofs}
+    assert proofs == {"a": ["By adding."], "b": ["By squares."]}
+    assert content.odd["proofs of no statement"] == 1
+
+
+def test_a_second_proof_right_behind_a_problem_is_its_own(tmp_path):
+    """It was another one of the lemma."""
+    source = r"\begin{lemma}\label{a} One.\end{lemma}\begin{proof} Yes.\end{proof}"
+    source += r"\begin{problem}\label{b} Two.\end{problem}\begin{proof} Add.\end{proof}\begin{proof} Or not.\end{proof}"
+    proofs = {each.label: [proof.text for proof in each.proofs] for each in read(tmp_path, source).statements}
+    assert proofs == {"a": ["Yes.", "Or not."], "b": ["Add."]}
+
+
 @pytest.mark.parametrize(
     ("statement", "proof"),
     [("Satz", "Beweis"), ("theoreme", "preuve"), ("lemme*", "demonstration"), ("teorema", "demostracion")],

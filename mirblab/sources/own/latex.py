@@ -96,7 +96,8 @@ FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpi
 _ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
-_CONSTRUCTED = re.compile(r"\bde?fi?n|\bconstruction", re.IGNORECASE)  # what a proof after it shows to exist
+# What a proof right after it shows to exist, or solves.
+_SOMETIMES_PROVED = re.compile(r"\bde?fi?n|\bconstruction|exerci[sc]|problem|question|aufgabe", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
     re.IGNORECASE,
@@ -277,7 +278,7 @@ class LatexContent:
                 gap = drop_line_marks(source[max(last[1].after, end_of_proof) : block.start]) if last else ""
                 if block.kind in SOLUTIONS or re.search(r"\b(?:[Ss]olution|[Aa]nswer)\b", option):
                     before = latest[0] if latest else None
-                elif is_second and latest and _is_constructed_by(latest, block, source, end_of_proof):
+                elif (is_second or before is None) and latest and _owns_next(latest, block, source, end_of_proof):
                     before = latest[0]
                 elif is_second and not option.strip() and _is_claim(gap):
                     before = None
@@ -475,13 +476,11 @@ def _not_inside(
     return last
 
 
-def _is_constructed_by(
-    latest: tuple[Statement, Environment], proof: Environment, source: str, end_of_proof: int
-) -> bool:
-    """Return whether the latest statement, after the last proof, is a definition right before the next *proof*."""
+def _owns_next(latest: tuple[Statement, Environment], proof: Environment, source: str, end_of_proof: int) -> bool:
+    """Return whether the latest statement, after the last proof, stands right before *proof* and may have one."""
     statement, block = latest
     is_next = block.after >= end_of_proof and not drop_line_marks(source[block.after : proof.start]).strip()
-    return is_next and _CONSTRUCTED.search(statement.kind) is not None
+    return is_next and _SOMETIMES_PROVED.search(statement.kind) is not None
 
 
 def _is_claim(gap: str) -> bool:

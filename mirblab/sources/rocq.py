@@ -72,10 +72,9 @@ class RocqFile:
 def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
     """Write rocq-premise under *out* and return its folder.
 
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of math-comp. The card of another library
-    has the licence that its files state.
-    Only the files of its project file are read, or all without one; tests and build outputs are not. *seed* draws the
-    test queries.
+    *origin* is a folder, a .tar.gz or .zip, a git URL, or None for a shallow clone of math-comp. The card of another
+    library has the licence that its files state. Only the files of its project file are read, or all without one;
+    tests and build outputs are not. *seed* draws the test queries.
     """
     out = Path(out)
     with release.open_origin(origin, URL) as source, builder.replace_folders(out, (NAME,)) as [folder]:

@@ -134,7 +134,7 @@ class Book:
 def build(origin: str | Path | None, out: Path) -> list[Path]:
     """Write the collections of `COLLECTIONS` under *out* and return their folders.
 
-    *origin* is a folder, a .tar.gz, a git URL, or None for a shallow clone of the public repository.
+    *origin* is a folder, a .tar.gz or .zip, a git URL, or None for a shallow clone of the public repository.
     """
     out = Path(out)
     with release.open_origin(origin, URL) as opened, builder.replace_folders(out, tuple(COLLECTIONS)) as folders:

@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import tarfile
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,14 @@ def _packed(files: Mapping[str, bytes], mode: str = "w:gz") -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(raw)
             tar.addfile(member, io.BytesIO(raw))
+    return made.getvalue()
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, raw in files.items():
+            archive.writestr(zipfile.ZipInfo(name), raw, zipfile.ZIP_DEFLATED)  # of the same day each time
     return made.getvalue()
 
 
@@ -580,6 +589,13 @@ READERS: list[Reader] = [
         "tiny.tar.gz",
         (_packed(_TINY), _packed(_TINY, "w"), _packed(_TINY, "w:xz"), _packed(_TINY, "w:bz2")),
         _build(blueprints_build.build, "tiny.tar.gz"),
+    ),
+    Reader(
+        "blueprints: zip",
+        "tiny.zip",
+        (_zipped(_TINY),),
+        _build(blueprints_build.build, "tiny.zip"),
+        (b"PK\1\2", b"../"),
     ),
     Reader("meld: csv", "pairs.csv", (_MELD_CSV,), _build(meld.build), CELLS),
     Reader("meld: tsv", "pairs.tsv", (_MELD_CSV.replace(b",", b"\t"),), _build(meld.build), CELLS),

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -196,12 +197,17 @@ def test_no_document_holds_its_query(built: dict[str, Path]):
 
 
 def test_the_same_repositories_give_the_same_bytes(built: dict[str, Path], tmp_path: Path):
-    """From a folder, from an archive, and from a folder of archives whose names carry a commit."""
-    copy = tmp_path / "many"
+    """From a folder, from an archive, and from a folder of archives whose names carry a commit.
+
+    A .zip, as GitHub gives it, was passed over in a folder, and refused alone.
+    """
+    copy, zipped = tmp_path / "many", tmp_path / "zipped"
     copy.mkdir()
     pack(copy / "whatever.tar.gz", SMALL, "small-" + "0123456789" * 4)
     alone = pack(tmp_path / "small.tar.gz", SMALL, "small")
-    for origin in (copy, alone):
+    shutil.copytree(SMALL, tmp_path / "plain" / "small-main")
+    shutil.make_archive(str(zipped / "small-main"), "zip", tmp_path / "plain")
+    for origin in (copy, alone, zipped, zipped / "small-main.zip"):
         for folder in build.build(origin, tmp_path / f"out-{origin.name}"):
             assert {key: raw for key, raw in content(folder).items() if key not in ("card.toml", "digests.txt")} == {
                 key: raw for key, raw in content(built[folder.name]).items() if key not in ("card.toml", "digests.txt")
@@ -285,6 +291,26 @@ def test_an_archive_that_leaves_its_folder_is_refused(tmp_path: Path):
     with pytest.raises(MirblabError, match="evil.tar.gz cannot be unpacked"):
         build.build(tmp_path / "many", tmp_path / "out")
     assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("outside.lean"))
+
+
+@pytest.mark.parametrize("name", ["../outside.lean", "/outside.lean", "tiny/../../outside.lean"])
+def test_a_zip_archive_that_leaves_its_folder_is_refused(tmp_path: Path, name: str):
+    """By "..", or by an absolute path; nothing is written."""
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as packed:
+        packed.writestr("lakefile.toml", "")
+        packed.writestr(name, "theorem other : 1 = 1 := rfl")
+    with pytest.raises(MirblabError, match=r"evil.zip cannot be unpacked: '.*outside.lean' would lie outside"):
+        build.build(tmp_path / "evil.zip", tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.rglob("outside.lean"))
+
+
+def test_a_zip_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Before anything is written."""
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.lean", " " * 5000)
+    monkeypatch.setenv("MIRBLAB_LARGEST", "0.000001")
+    with pytest.raises(MirblabError, match=r"bomb.zip has [\d,]+ bytes and unpacks to 5,000, while 1,000 are allowed"):
+        build.build(tmp_path / "bomb.zip", tmp_path / "out")
 
 
 def test_wrong_origins_and_names_are_refused(repository: Callable[..., Path], tmp_path: Path):

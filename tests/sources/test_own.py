@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -568,6 +569,17 @@ def test_a_hint_stands_between_an_exercise_and_its_solution(tmp_path):
     )
     proofs = {each.label: [proof.text for proof in each.proofs] for each in content.statements if each.proofs}
     assert proofs == {"one": ["By hand."], "two": ["By adding."]}
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".tar.gz"])
+def test_an_archive_is_read_as_the_folder_in_it(tmp_path, suffix):
+    """A .zip, as Overleaf gives it, was said to be a spreadsheet's own format."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "main.tex").write_text(r"\begin{lemma} One.\end{lemma}\input{part}", "utf-8")
+    (tmp_path / "in" / "part.tex").write_text(r"\begin{lemma} Two.\end{lemma}", "utf-8")
+    shutil.make_archive(str(tmp_path / "My Thesis"), {".zip": "zip", ".tar.gz": "gztar"}[suffix], tmp_path / "in")
+    found = one(tmp_path / f"My Thesis{suffix}", tmp_path / "out")
+    assert (found.name, list(found.texts)) == ("my-thesis-premise", ["One.", "Two."])
 
 
 @pytest.mark.parametrize("kind", ["problem", "exercise", "question", "Aufgabe", "definition"])

@@ -67,7 +67,7 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
     out, chosen = Path(out), re.split(r"[,\s]+", names) if isinstance(names, str) else list(names)
     chosen = [name for name in chosen if name]
     if not origin:
-        raise MirblabError("give a folder of repositories with --from, each a folder or a .tar.gz, or one of them")
+        raise MirblabError("give a folder of repositories with --from, each a folder, .tar.gz or .zip, or one of them")
     options = {"names": ",".join(chosen)} if chosen else {}
     options |= {"mathlib": Path(mathlib).name} if mathlib else {}
     with release.open_origin(origin, "the repositories named in this card") as source:

@@ -15,7 +15,7 @@ from mirblab.sources.shared import release
 from mirblab.sources.shared.release import Origin
 
 ADDRESS = "the public repositories of the blueprints"
-_ARCHIVE = re.compile(r"\.(?:tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
+_ARCHIVE = re.compile(r"\.(?:tar|tar\.gz|tgz|tar\.bz2|tar\.xz|zip)$", re.IGNORECASE)
 _MARKS = ("lakefile.lean", "lakefile.toml", "lean-toolchain", "blueprint")
 _REVISION = re.compile(r"-(?:main|master|(?P<commit>[0-9a-f]{40}|v?\d[\w.]*))$")
 # Dependencies and build outputs are no part of a repository.

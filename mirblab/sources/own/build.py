@@ -381,7 +381,7 @@ def _opened(origin: str | Path | None) -> AbstractContextManager[Origin]:
     if origin is None:
         raise MirblabError(f"say where your files are: --from, with {_WANTED}")
     path = paths.expand_home(origin)
-    if path.is_dir() or release.is_remote(str(origin)) or re.search(r"\.(tar|tgz|tar\.\w+)$", path.name.lower()):
+    if path.is_dir() or release.is_remote(str(origin)) or re.search(r"\.(tar|tgz|zip|tar\.\w+)$", path.name.lower()):
         return release.open_origin(path if path.exists() else str(origin), _SOURCE)
     if not path.is_file():
         raise MirblabError(f"no file or folder '{origin}'; looked in {Path.cwd()}; give the whole path to {_WANTED}")
@@ -413,5 +413,5 @@ def _files(opened: Origin, encoding: str) -> dict[str, Path] | Path:
 
 def _stem(shown: str) -> str:
     """Return a collection's name from that of its origin: `my-thesis` for `My Thesis.tar.gz`."""
-    plain = re.sub(r"(\.(csv|tsv|tab|jsonl|ndjson|tex|tar|gz|tgz|bz2|xz|git))+$", "", shown.rstrip("/").lower())
+    plain = re.sub(r"(\.(csv|tsv|tab|jsonl|ndjson|tex|tar|gz|tgz|bz2|xz|zip|git))+$", "", shown.rstrip("/").lower())
     return re.sub(r"[^a-z0-9]+", "-", plain.rpartition("/")[2]).strip("-") or "own"

@@ -10,10 +10,11 @@ import re
 import subprocess
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError, MissingFileError
@@ -166,7 +167,7 @@ def hash_files(paths: Iterable[Path]) -> str:
 
 @contextlib.contextmanager
 def open_release(origin: str | Path | None, what: str, address: str) -> Iterator[Release]:
-    """Yield the release at *origin*: a folder, a tar archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
+    """Yield the release at *origin*: a folder, an archive, a git URL, or one .json, .jsonl, .tsv or .parquet file.
 
     *what* and *address* describe it in errors and in the card; nothing is fetched from *address*.
     """
@@ -182,7 +183,7 @@ def open_release(origin: str | Path | None, what: str, address: str) -> Iterator
 
 @contextlib.contextmanager
 def open_origin(origin: str | Path | None, default: str) -> Iterator[Origin]:
-    """Yield the folder for *origin*: a folder, a tar archive, a git URL, or None for the URL *default*.
+    """Yield the folder for *origin*: a folder, a tar or zip archive, a git URL, or None for the URL *default*.
 
     Archives are unpacked with path checks and clones are shallow, in a temporary folder; nothing is executed.
     """
@@ -285,19 +286,40 @@ def fetch_dataset(hub: str, revision: str, *, choose: ChooseParts, instead: str)
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a tar archive with checks of its paths and its size; MirblabError when that is impossible."""
+    """Unpack a zip or tar archive with checks of its paths and its size; MirblabError when that is impossible."""
     try:
-        with text_files.open_archive(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            size = 0
-            for member in tar:
-                size += member.size
-                text_files.check_unpacked_size(archive, size)
-            tar.extractall(folder, filter="data")
+        extract = _unpack_zip if _is_zip(archive) else _unpack_tar
+        extract(archive, folder)
     except (MirblabError, MemoryError):
         raise
-    except Exception as error:  # of a damaged header tarfile raises much besides its own errors
+    except Exception as error:  # of a damaged header tarfile and zipfile raise much besides their own errors
         what = f"{error}" or type(error).__name__
-        raise MirblabError(f"{archive} cannot be unpacked: {what}; expected a .tar.gz with relative paths") from error
+        raise MirblabError(
+            f"{archive} cannot be unpacked: {what}; expected a .tar.gz or .zip with relative paths"
+        ) from error
+
+
+def _is_zip(archive: Path) -> bool:
+    with open(archive, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _unpack_tar(archive: Path, folder: Path) -> None:
+    with text_files.open_archive(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        size = 0
+        for member in tar:
+            size += member.size
+            text_files.check_unpacked_size(archive, size)
+        tar.extractall(folder, filter="data")
+
+
+def _unpack_zip(archive: Path, folder: Path) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        text_files.check_unpacked_size(archive, sum(member.file_size for member in packed.infolist()))
+        for name in map(PurePosixPath, packed.namelist()):
+            if name.is_absolute() or ".." in name.parts:
+                raise ValueError(f"'{name}' would lie outside of the folder")
+        packed.extractall(folder)
 
 
 def clone(url: str, folder: Path, *, whole: bool = False) -> str:

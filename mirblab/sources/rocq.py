@@ -94,6 +94,8 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
         rows, content = builder.premise_collection(stated, seed, left_out), f"blake2b:{digest}"
         about = builder.read_about(NAME) | {"content": content, "seed": seed, **more}
         is_math_comp = any(Path(name).stem == "ssrnat" for name in files)
+        if not is_math_comp:
+            about["title"] = about["title"].replace("Mathematical Components (Rocq)", "Rocq")
         origins, licence = release.find_credits(source, LICENCE, is_public=is_math_comp)
         builder.write_collection(folder, rows, about, origins, builder="rocq", revision=content, licence=licence)
     return [out / NAME]

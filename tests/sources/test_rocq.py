@@ -159,10 +159,11 @@ def test_the_card_counts_what_was_left_out(built: Path, library: Path):
     assert not any(str(library.parent).encode() in raw for raw in content(built).values())
 
 
-def test_the_card_has_the_licence_of_the_library_itself(library: Path, tmp_path: Path):
-    """Every library had that of math-comp, and its address; that of an archive stands in the folder in it."""
+def test_the_card_has_title_and_licence_of_the_library_itself(library: Path, tmp_path: Path):
+    """Every library had those of math-comp, and its address; that of an archive stands in the folder in it."""
     (library / "LICENSE").write_text("GNU LESSER GENERAL PUBLIC LICENSE\n")
-    assert card(rocq.build(library, tmp_path / "out")[0])["licence"] == "LGPL"
+    found = card(rocq.build(library, tmp_path / "out")[0])
+    assert (found["title"], found["licence"]) == ("Rocq: lemma to the lemmas that its proof names", "LGPL")
     with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as tar:
         tar.add(library, "tiny-rocq")
     found = card(rocq.build(tmp_path / "packed.tar.gz", tmp_path / "out")[0])
@@ -171,6 +172,7 @@ def test_the_card_has_the_licence_of_the_library_itself(library: Path, tmp_path:
     (library / "_CoqProject").unlink()
     found = card(rocq.build(library, tmp_path / "out")[0])
     assert found["licence"] == "CECILL-B" and found["source"] == rocq.URL
+    assert found["title"].startswith("Mathematical Components (Rocq): ")
 
 
 def test_a_library_whose_lemmas_name_no_other_is_refused(tmp_path: Path):

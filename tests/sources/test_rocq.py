@@ -175,6 +175,33 @@ def test_the_card_has_title_and_licence_of_the_library_itself(library: Path, tmp
     assert found["title"].startswith("Mathematical Components (Rocq): ")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "licence"),
+    [
+        ("LICENSE", "CeCILL-C FREE SOFTWARE LICENSE AGREEMENT", "CECILL-C"),
+        ("CeCILL", "  CeCILL FREE SOFTWARE LICENSE AGREEMENT\n\n    Version 2.1 dated 2013-06-21", "CECILL-2.1"),
+        ("Licence_CeCILL.txt", "CeCILL FREE SOFTWARE LICENSE AGREEMENT\nVersion 2.0 dated 2006-09-05", "CECILL"),
+        (
+            "LICENSE.md",
+            "Mozilla Public License Version 2.0\n====\n... GNU General Public License, Version 2.0",
+            "MPL-2.0",
+        ),
+        ("COPYING", "GNU Free Documentation License\nVersion 1.2, November 2002", "GFDL"),
+        ("LICENSE", "Attribution 4.0 International\n\n=====", "CC-BY-4.0"),
+        ("LICENSE", "Attribution-ShareAlike 4.0 International\n\n=====", "CC-BY-SA-4.0"),
+        ("LICENSE", "Attribution-NonCommercial 4.0 International\n\n=====", "see LICENSE"),
+        ("license.txt", "All rights reserved.", "see license.txt"),
+        ("README", "GNU LESSER GENERAL PUBLIC LICENSE", "none stated"),
+    ],
+)
+def test_the_licence_is_recognised_or_its_file_is_named(
+    library: Path, tmp_path: Path, file: str, text: str, licence: str
+):
+    """None was stated where the words were not known."""
+    (library / file).write_text(text)
+    assert card(rocq.build(library, tmp_path / "out")[0])["licence"] == licence
+
+
 def test_a_library_whose_lemmas_name_no_other_is_refused(tmp_path: Path):
     """The error says what was found."""
     (tmp_path / "in").mkdir()

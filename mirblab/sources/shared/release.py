@@ -29,10 +29,17 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".tsv", ".parquet")
 _STEMS = {part: rf"(?:data/)?{part}" for part in PARTS} | {"qrels": r"(?:(?:data/)?qrels/|default/|data/)?test"}
 _LICENCES = (
     ("CeCILL-B FREE SOFTWARE", "CECILL-B"),
+    ("CeCILL-C FREE SOFTWARE", "CECILL-C"),
+    ("Version 2.1 dated 2013-06-21", "CECILL-2.1"),
+    ("CeCILL FREE SOFTWARE", "CECILL"),
     ("Apache License", "Apache-2.0"),
     ("GNU AFFERO GENERAL PUBLIC", "AGPL"),
     ("GNU LESSER GENERAL PUBLIC", "LGPL"),
     ("GNU GENERAL PUBLIC", "GPL"),
+    ("GNU Free Documentation License", "GFDL"),
+    ("Mozilla Public License Version 2.0", "MPL-2.0"),
+    ("Attribution-ShareAlike 4.0 International", "CC-BY-SA-4.0"),
+    ("Attribution 4.0 International", "CC-BY-4.0"),
     ("CC0 1.0", "CC0-1.0"),
     ("Permission is hereby granted, free of charge", "MIT"),
     ("Redistribution and use in source and binary forms", "BSD"),
@@ -428,12 +435,14 @@ def find_credits(origin: Origin, licence: str, *, is_public: bool) -> tuple[Orig
 def find_licence(root: Path) -> str:
     """Return the short name of the licence that a file in the folder *root* states, else "none stated".
 
-    In an unpacked archive, whose only entry is a folder, it is that folder's.
+    A file that is there and not recognised is named: "see LICENSE". In an unpacked archive, whose only entry is a
+    folder, it is that folder's.
     """
     inside = [path for path in root.glob("*") if not path.name.startswith(".")]
     if len(inside) == 1 and inside[0].is_dir():
         return find_licence(inside[0])
     named = re.compile(r"LICEN[CS]E|COPYING|CeCILL", re.IGNORECASE)
     files = sorted(path for path in inside if named.match(path.name))
-    texts = (path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file())
-    return next((short for text in texts for words, short in _LICENCES if words in text), "none stated")
+    texts = {path.name: path.read_bytes().decode("utf-8", "replace") for path in files if path.is_file()}
+    known = (short for text in texts.values() for words, short in _LICENCES if words in text)
+    return next(known, f"see {next(iter(texts))}" if texts else "none stated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
+from mirblab.sources.blueprints.repository import decode_source
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import LibraryStatement, Row
 
@@ -142,11 +144,7 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], se
         for name in kept:
             raw = known[name].read_bytes()
             digest.update(f"{name} {len(raw)}\n".encode() + raw)
-            try:
-                files[name] = read_file(raw.decode("utf-8-sig"))
-            except UnicodeDecodeError as error:
-                line = raw.count(b"\n", 0, error.start) + 1
-                raise MirblabError(f"{name}, line {line}: not UTF-8; take the files of the git repository") from error
+            files[name] = read_file(decode_source(raw, left_out))
             left_out.update(files[name].odd)
             bar.update(1)
     return files, roots, digest.hexdigest()
@@ -302,7 +300,8 @@ def _project(folder: Path, sources: list[Path]) -> tuple[Path, list[str], set[st
         if texts and all(path.is_relative_to(root) for path in outside_tests):
             lines = [line.split("#")[0].strip() for text in texts for line in text.splitlines()]
             roots = set(re.findall(r"-[RQ]\s+\S+\s+(\w+)", "\n".join(lines)))
-            return root, [line for line in lines if line.endswith(".v")], roots
+            words = [word.strip('"') for line in lines for word in line.split()]
+            return root, [posixpath.normpath(word) for word in words if word.endswith(".v")], roots
     return folder, [], set()
 
 

@@ -400,15 +400,35 @@ def test_the_same_input_gives_the_same_bytes(library: Path, built: Path, tmp_pat
     assert {name for name in first if first[name] != again[name]} == {"card.toml", "digests.txt"}
 
 
-def test_what_is_no_library_is_refused(library: Path, tmp_path: Path):
-    """No file, and a file that is not UTF-8, named with its line."""
+def test_what_is_no_library_is_refused(tmp_path: Path):
+    """The error says what was found."""
     (tmp_path / "empty").mkdir()
     with pytest.raises(MirblabError, match=r"empty: found 0 \.v files and no lemma"):
         rocq.build(tmp_path / "empty", tmp_path / "out")
-    (library / "a_last.v").write_bytes(b"fine\nna\xefve\n")
-    with pytest.raises(MirblabError, match=r"a_last.v, line 2: not UTF-8"):
-        rocq.build(library, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_file_that_is_not_utf8_is_read_and_counted(library: Path, tmp_path: Path):
+    """One byte in a comment refused the whole library."""
+    with (library / "a_last.v").open("ab") as file:
+        file.write(b"(* na\xefve *) Lemma last : 4 = 4. Proof. by apply: near. Qed.\n")
+    folder = rocq.build(library, tmp_path / "out")[0]
+    assert judged(folder)["a_last.last"] == {"a_last.near"}
+    assert card(folder)["counts"]["left_out"]["files that are not UTF-8 (read as UTF-16 or Latin-1)"] == 1
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        "-R . tiny base/nat.v base/more.v\na_last.v zeta.v test_suite/trial.v",
+        '-Q ./ tiny\n-arg "-w -all"\n./base/nat.v ./base/more.v\n./a_last.v\nbase/../zeta.v # all\ntest_suite/trial.v',
+    ],
+)
+def test_a_project_file_may_name_several_files_in_a_line(library: Path, built: Path, tmp_path: Path, project: str):
+    """And begin with ./; those files were not read, or all that are in the folder where none was left."""
+    (library / "_CoqProject").write_text(project, encoding="utf-8")
+    again = rocq.build(library, tmp_path / "again")[0]
+    assert (again / "corpus.jsonl").read_bytes() == (built / "corpus.jsonl").read_bytes()
 
 
 def test_math_comp_agrees_with_the_shared_collection(shared: Path, tmp_path: Path):

@@ -19,10 +19,11 @@ from mirblab.sources.shared.builder import LibraryStatement, Row
 
 LEMMAS = ("Lemma", "Theorem", "Corollary", "Fact", "Remark", "Proposition", "Property")
 _GOALS = ("Definition", "Let", "Example", "Instance", "Goal", "Fixpoint", "Coercion", "Canonical")
+_PROVED = ("Definition", "Instance", "Example")  # theorems, where a script proves them and the style is that
 _LOCALS = ("Hypothesis", "Hypotheses", "Variable", "Variables", "Context", "Let")
 _ENDS = ("Qed", "Defined", "Admitted", "Abort", "Save")
 # These words open, close or declare, and never occur in a proof script, so that they end a proof.
-_OUTSIDE = (*LEMMAS, *"Definition Section Module End Context Hypothesis Variable Variables Notation".split())
+_OUTSIDE = (*LEMMAS, *"Definition Instance Section Module End Context Hypothesis Variable Variables Notation".split())
 _MARK = re.compile(r'\(\*|\*\)|"[^"]*"|\.\.\.(?=\s|\Z)|(?<!\.)\.(?=\s|\Z)')
 _MODIFIER = re.compile(r"(?:#\[[^\]]*\]\s*|(?:Local|Global|Program|Polymorphic|Monomorphic|Cumulative|Time)\s+)*")
 _REQUIRE = re.compile(r"(?:From\s+([\w.]+)\s+)?Require\s+(?:(?:Import|Export)\s+)?(.*)\.", re.DOTALL)
@@ -71,17 +72,18 @@ class RocqFile:
     odd: Counter[str] = field(default_factory=Counter)
 
 
-def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
+def build(origin: str | Path | None, out: Path, *, seed: int = 0, proved_definitions: bool = False) -> list[Path]:
     """Write rocq-premise under *out* and return its folder.
 
     *origin* is a folder, a .tar.gz or .zip, a git URL, or None for a shallow clone of math-comp. The card of another
     library has the licence that its files state. Only the files of its project file are read, or all without one;
-    tests and build outputs are not. *seed* draws the test queries.
+    tests and build outputs are not. *seed* draws the test queries. With *proved_definitions* a definition, instance or
+    example whose script ends with Qed or Defined is a lemma, too, as in libraries in the style of homotopy type theory.
     """
     out = Path(out)
     with release.open_origin(origin, URL) as source, builder.replace_folders(out, (NAME,)) as [folder]:
         left_out: Counter[str] = Counter()
-        files, roots, digest = _read(source.folder, left_out)
+        files, roots, digest = _read(source.folder, left_out, _PROVED if proved_definitions else ())
         ordered, needed = sort_by_requirements(files, roots, left_out)
         stated, more = _resolved(files, ordered, needed, left_out)
         if not stated:
@@ -99,7 +101,10 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
         if not is_math_comp:
             about["title"] = about["title"].replace("Mathematical Components (Rocq)", "Rocq")
         origins, licence = release.find_credits(source, LICENCE, is_public=is_math_comp)
-        builder.write_collection(folder, rows, about, origins, builder="rocq", revision=content, licence=licence)
+        options = {"proved_definitions": "true"} if proved_definitions else None
+        builder.write_collection(
+            folder, rows, about, origins, builder="rocq", revision=content, licence=licence, options=options
+        )
     return [out / NAME]
 
 
@@ -132,7 +137,7 @@ def sort_by_requirements(
     return list(needed), needed
 
 
-def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], set[str], str]:
+def _read(folder: Path, left_out: Counter[str], proved: Collection[str]) -> tuple[dict[str, RocqFile], set[str], str]:
     sources = [path for path in sorted(folder.rglob("*.v")) if _is_source(path.relative_to(folder)) and path.is_file()]
     root, listed, roots = _project(folder, sources)
     known = {path.relative_to(root).as_posix(): path for path in sources if path.is_relative_to(root)}
@@ -144,7 +149,7 @@ def _read(folder: Path, left_out: Counter[str]) -> tuple[dict[str, RocqFile], se
         for name in kept:
             raw = known[name].read_bytes()
             digest.update(f"{name} {len(raw)}\n".encode() + raw)
-            files[name] = read_file(decode_source(raw, left_out))
+            files[name] = read_file(decode_source(raw, left_out), proved)
             left_out.update(files[name].odd)
             bar.update(1)
     return files, roots, digest.hexdigest()
@@ -155,9 +160,12 @@ def _is_source(path: Path) -> bool:
     return not any(part.startswith(("_build", "_opam", ".")) for part in path.parts)
 
 
-def read_file(source: str) -> RocqFile:
-    """Return the content of a file; what cannot be read is counted and raises no error."""
-    reader = _Reader()
+def read_file(source: str, proved: Collection[str] = ()) -> RocqFile:
+    """Return the content of a file; what cannot be read is counted and raises no error.
+
+    Declarations of the kinds *proved*, as "Definition", are lemmas where a script proves them, and no term.
+    """
+    reader = _Reader(proved)
     for sentence in split_sentences(source):
         reader.take(sentence)
     reader.close("proofs that do not end")
@@ -181,7 +189,8 @@ def split_sentences(source: str) -> Iterator[str]:
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, proved: Collection[str]) -> None:
+        self.proved = proved
         self.file = RocqFile()
         self.scopes: list[tuple[str, bool, set[str]]] = []  # name, whether a module, names that it declares
         self.proof: tuple[str, str, str] | None = None  # kind, name, statement
@@ -241,7 +250,7 @@ class _Reader:
     def _finish(self, word: str) -> None:
         kind, name, stated = self.proof or ("", "", "")
         self.proof = None
-        if kind not in LEMMAS:
+        if kind not in LEMMAS and not (kind in self.proved and word in ("Qed", "Defined")):
             self.file.odd["definitions, instances and goals (no documents)"] += bool(kind)
         elif word in ("Admitted", "Abort"):
             self.file.odd[f"lemmas that end with {word} (no documents)"] += 1

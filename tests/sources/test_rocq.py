@@ -261,6 +261,29 @@ def test_every_word_for_a_lemma_makes_a_document():
     assert [(lemma.kind, lemma.name) for lemma in found.lemmas] == [(word, f"l{i}") for i, word in enumerate(words)]
 
 
+def test_definitions_that_a_script_proves_may_be_lemmas(tmp_path: Path):
+    """In the style of homotopy type theory, where few theorems are called so; those by a term stay definitions."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.v").write_text(
+        "Definition inv {A} (p : A) : A. Proof. exact p. Defined. Definition twice (n : nat) : nat := n + n.\n"
+        "Program Instance free : Any nat. Global Instance inv_equiv : IsEquiv inv. Proof. apply inv. Qed.\n"
+        "Definition given : nat. Admitted. Fixpoint f (n : nat) : nat. exact inv. Defined.\n"
+        "Lemma last : True. Proof. apply inv_equiv. exact twice. Qed.\n"
+    )
+    with pytest.raises(MirblabError, match="1 lemmas, of which no script names another"):
+        rocq.build(tmp_path / "in", tmp_path / "out")
+    folder = rocq.build(tmp_path / "in", tmp_path / "out", proved_definitions=True)[0]
+    documents = {name: (row["text"], row["metadata"]["kind"]) for name, row in rows(folder / "corpus.jsonl").items()}
+    assert documents == {
+        "a.inv": ("{A} (p : A) : A", "Definition"),
+        "a.inv_equiv": ("IsEquiv inv", "Instance"),
+        "a.last": ("True", "Lemma"),
+    }
+    assert judged(folder) == {"a.inv_equiv": {"a.inv"}, "a.last": {"a.inv_equiv"}}
+    assert card(folder)["command"] == "mirblab build rocq --from in --set proved_definitions=true"
+    assert card(folder)["counts"]["left_out"]["definitions, instances and goals (no documents)"] == 3
+
+
 def test_the_end_of_a_proof_may_be_timed():
     """`Time Qed.` did not end it, and the declarations after it were taken for its script."""
     found = rocq.read_file("Lemma one : True. Proof. auto. Time Qed. Instance two : Any. Proof. apply other. Qed.")

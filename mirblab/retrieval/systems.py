@@ -310,6 +310,7 @@ class System:
     def reads_formulas(self) -> bool:
         """Return whether the run depends on what a collection's task says of its texts: that each is one formula."""
         is_own = self.settings["kind"] in ("structure", APPROACH0) or self.settings.get("reranker") == APPROACH0
+        is_own = is_own or self.settings.get("tokenizer") in bm25.FORMULA_TOKENIZERS
         return is_own or any(part.reads_formulas for part in self.parts)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -182,17 +182,34 @@ def _groups(tokens: list[Token]) -> tuple[list[int], dict[int, int]]:
     return limits, jumps
 
 
+def _environment_ends(tokens: list[Token], limits: list[int]) -> dict[int, int]:
+    """Return the last token of each environment by its first: an end closes the last of its name in its text group."""
+    ends: dict[int, int] = {}
+    opened: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+    for place, (kind, _, _) in enumerate(tokens):
+        side, _, name = kind.partition(" ")
+        begun = opened[limits[place], name]
+        if side == "begin":
+            begun.append(place)
+        elif side == "end" and begun:
+            ends[begun.pop()] = place
+    return ends
+
+
 class _Search:
     """The partners of opening tokens; a search that failed once in a group is not repeated there."""
 
     def __init__(self, text: str, tokens: list[Token], limits: list[int], jumps: dict[int, int]) -> None:
         self.text, self.tokens, self.limits, self.jumps = text, tokens, limits, jumps
+        self.environment_ends = _environment_ends(tokens, limits)
         self.absent: set[tuple[str, int]] = set()
         self.dollars = sum(end - start for kind, start, end in tokens if kind[0] == "$")
 
     def closer(self, at: int) -> int:
         kind, _, start = self.tokens[at]
-        wanted = "end" + kind[5:] if kind.startswith("begin") else _CLOSER.get(kind, "")
+        if kind.startswith("begin"):
+            return self.environment_ends.get(at, -1)
+        wanted = _CLOSER.get(kind, "")
         found = self._next(at, wanted) if wanted else -1
         if kind == "$" and (found < 0 or self._is_prose(start, found)):
             self.dollars -= 1
@@ -212,18 +229,14 @@ class _Search:
         return at
 
     def _next(self, at: int, wanted: str) -> int:
-        limit, depth = self.limits[at], 0
+        limit = self.limits[at]
         if (wanted, limit) in self.absent:
             return -1
         place = at + 1
         while place < limit:
             kind = self.tokens[place][0]
             if kind == wanted or wanted == "$" == kind[:1]:
-                if not depth:
-                    return place
-                depth -= 1
-            elif kind == "begin" + wanted[3:]:
-                depth += 1
+                return place
             place = self.jumps.get(place, place) + 1
         self.absent.add((wanted, limit))
         return -1

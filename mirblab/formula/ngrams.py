@@ -91,8 +91,8 @@ SILENT = frozenset(
     boldsymbol bm bold pmb rm bf it sf tt cal frak Bbb operatorname textrm textbf textit textsf texttt textup
     """.split()
 )
-# Part of the key of stored vectors: count it up when the words of any formula change.
-VERSION = 3
+# Part of the key of stored vectors: count it up when the words of any formula or text change.
+VERSION = 4
 # How encoders may ask for it: as published, without the dollars around each word, and with more spellings merged.
 FORMS: dict[str, dict[str, Any]] = {"pya0": {}, "pya0-plain": {"mark": ""}, "pya0-wide": {"wide": True}}
 _UNWRAPPED = r"(?:align|aligned|alignat|equation|gather|gathered|split|eqnarray|multline)\*?"

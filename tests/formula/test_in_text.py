@@ -76,6 +76,7 @@ def test_money_is_no_formula(text: str, expected: list[str]) -> None:
         ("$$ Now a long stretch of prose without end $x$ here", ["x"]),
         (r"\[ open, $x$", ["x"]),
         (r"\begin{align} open, $x$", ["x"]),
+        (r"\begin{align} a \end{align*} and \begin{align} x^2 \end{align}", [r"\begin{align} x^2 \end{align}"]),
     ],
 )
 def test_a_delimiter_without_partner_costs_no_other_formula(text: str, expected: list[str]) -> None:

@@ -62,16 +62,19 @@ def is_folder(identifier: Any) -> bool:
 
 def check_entry(name: str, entry: Any) -> Entry:
     """Return the *entry* of the encoder *name* as a dict; MirblabError naming file, entry and field if it is wrong."""
-    where = f"encoder '{name}' in {entry_file(name)}"
+
+    def where(_: str = "") -> str:
+        return f"encoder '{name}' in {entry_file(name)}"
+
     if not isinstance(entry, Mapping):
-        raise MirblabError(f"{where} is {entry!r}, not a table; write [{name}] above its fields")
+        raise MirblabError(f"{where()} is {entry!r}, not a table; write [{name}] above its fields")
     try:
         check_keys(entry)
     except MirblabError as error:
-        raise MirblabError(f"{where}: {error}") from error
+        raise MirblabError(f"{where()}: {error}") from error
     for field, value in entry.items():
         if field not in TYPES and isinstance(value, Mapping):
-            raise MirblabError(f'{where} holds a table {field!r}; a name with a dot needs quotes: ["name.{field}"]')
+            raise MirblabError(f'{where()} holds a table {field!r}; a name with a dot needs quotes: ["name.{field}"]')
     needed = HOSTED if is_hosted(entry) else LOCAL
     if entry.get("trained"):  # what is trained here is known by its name, and by a digest of its files
         needed = tuple(field for field in needed if field not in ("id", "revision"))
@@ -79,7 +82,8 @@ def check_entry(name: str, entry: Any) -> Entry:
         needed = tuple(field for field in needed if field != "revision")
     registry.check_table(where, entry, TYPES, needed)
     for variant in VARIANTS:
-        registry.check_table(f"{where}, {variant}", entry.get(variant, {}), TYPES)
+        if variant in entry:
+            registry.check_table(f"{where()}, {variant}", entry[variant], TYPES)
     return dict(entry)
 
 

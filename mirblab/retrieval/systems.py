@@ -21,7 +21,6 @@ from mirblab.core.ids import find_positions
 from mirblab.data import runs
 from mirblab.data.collection import Collection, check_fits
 from mirblab.encoders.encoding import Encoder, encoder
-from mirblab.encoders.entry import is_folder
 from mirblab.encoders.local import find_trained
 from mirblab.encoders.token_vectors import load_term_weights
 from mirblab.evaluation import imported
@@ -317,25 +316,8 @@ class System:
     def key(self) -> dict[str, Any]:
         """Return all that determines this system's runs, parts of a composition included.
 
-        It is derived once, but anew each time where a model is a folder of this machine, which may be trained again.
+        It is derived anew each time, since the registry may be edited, and a model of this machine trained again.
         """
-        return self._derive_key() if self.may_be_retrained else self._kept_key
-
-    @cached_property
-    def may_be_retrained(self) -> bool:
-        """Return whether a model of this system or of a part is a folder here, or named by an environment variable."""
-        if self.settings["kind"] == "rewrite":
-            return True
-        models = [("encoders", self.settings.get("encoder")), ("rerankers", self.settings.get("reranker"))]
-        return any(_is_local(kind, name) for kind, name in models if name) or any(
-            part.may_be_retrained for part in self.parts
-        )
-
-    @cached_property
-    def _kept_key(self) -> dict[str, Any]:
-        return self._derive_key()
-
-    def _derive_key(self) -> dict[str, Any]:
         key = {name: value for name, value in self.settings.items() if name not in ("label", "paper")}
         if "of" in key:
             key["of"] = [part.key for part in self.parts]
@@ -585,6 +567,12 @@ def pair_scores(
 
 
 def _imported(self: System, collection: Collection, depth: int) -> pd.DataFrame:
+    known, found = self.settings["files"], imported.imported_settings(self.name)["files"]
+    if known.get(collection.name) != found.get(collection.name):
+        raise MirblabError(
+            f"the imported run of '{self.name}' on {collection.name} has changed since the system was made; take the "
+            f"system anew with lab.system('{self.name}')"
+        )
     return runs.cut_run(imported.read_imported_run(self.name, collection), depth)
 
 
@@ -607,15 +595,6 @@ VERSIONS = {
     "sparse": sparse.RUNS_VERSION,
     "structure": structure.RUNS_VERSION,
 }
-
-
-def _is_local(kind: str, name: str) -> bool:
-    """Return whether the registry's *kind* has the model *name* as a folder of this machine, or does not have it."""
-    entry = registry.read_registry(kind).get(name)
-    if entry is None:
-        return True
-    is_trained = bool(entry.get("trained")) or is_folder(entry.get("id"))
-    return is_trained or ("encoder" in entry and _is_local("encoders", entry["encoder"]))
 
 
 def _store() -> RunStore:

@@ -131,6 +131,19 @@ def test_two_processes_may_import_the_same(
         imported.import_results(tmp_path / "other.trec", collection="mini-qa", name=record.name)
 
 
+def test_a_system_that_is_held_refuses_a_run_that_was_imported_later(qa: Collection, tmp_path: Path) -> None:
+    """It would be stored under the key of the earlier one."""
+    write_run(qa, tmp_path / "theirs.trec", 5)
+    record = imported.import_results(tmp_path / "theirs.trec", collection="mini-qa")[0]
+    held = systems.system("theirs")
+    shutil.rmtree(record.folder)
+    write_run(qa, tmp_path / "theirs.trec", 3)
+    imported.import_results(tmp_path / "theirs.trec", collection="mini-qa")
+    with pytest.raises(MirblabError, match=r"'theirs' on mini-qa has changed .* take the system anew .*'theirs'"):
+        held.search(qa)
+    assert systems.system("theirs").search(qa)["rank"].max() == 3
+
+
 def test_an_imported_run_may_be_named_like_a_changed_system(qa: Collection, tmp_path: Path) -> None:
     """Its name was read as "bm25 with another k1", so that the imported run could not be reached."""
     write_run(qa, tmp_path / "theirs.trec")

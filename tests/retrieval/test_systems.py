@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -152,6 +153,27 @@ def test_own_systems_come_from_the_home_registry():
         assert len(systems.system("mine").search(catalogue.load("mini-hol"), depth=3))
     finally:
         own.unlink()
+
+
+def test_a_system_that_is_held_has_the_key_of_the_edited_registry():
+    """Its searches read the model's entry anew, so a run under the old key would be of another model."""
+    c, folder = catalogue.load("mini-hol"), paths.home() / "registry"
+    folder.mkdir(exist_ok=True)
+    entry = registry.read_registry("encoders")["minilm"]
+    lines = [f"{name} = {json.dumps(value)}" for name, value in entry.items() if name != "prompts"]
+    own = {"encoders": "\n".join(["[mine]", *lines, 'prompts = { query = "", document = "" }']),
+           "systems": '[mine]\nkind = "dense"\nencoder = "mine"\n'}  # fmt: skip
+    try:
+        for name, content in own.items():
+            (folder / f"{name}.toml").write_text(content, encoding="utf-8")
+        held = [systems.system(name) for name in ("mine", "bm25+mine", "bm25+mine>maxsim@5")]
+        before = [one.run_key(c) for one in held]
+        (folder / "encoders.toml").write_text(own["encoders"].replace("= 256", "= 32"), encoding="utf-8")
+        after = [one.run_key(c) for one in held]
+        assert not set(before) & set(after) and after == [systems.system(one.name).run_key(c) for one in held]
+    finally:
+        for name in own:
+            (folder / f"{name}.toml").unlink()
 
 
 def test_the_fused_run_is_the_fusion_of_its_parts():

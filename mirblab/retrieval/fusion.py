@@ -37,7 +37,7 @@ from mirblab.retrieval.fusion_rules import (
 )
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 1
+RUNS_VERSION = 2
 
 __all__ = [
     "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "contributions",
@@ -211,10 +211,11 @@ def cross_validated(
     others = sides.query_ids.union(ids).difference(relevant)
     fold: pd.Series = pd.concat([pd.Series(assign_folds(known, folds, seed), known) for known in (relevant, others)])
     judged_fold, scaled = fold[ids].to_numpy(), sides.scale(span)
-    pairs = _ScoredPairs.of(sides, scaled, judged, weights)
+    tried = _ScoredPairs.of(sides, scaled, judged, weights).values(weights, judged)
     alone = np.stack([judged.values(part) for part in parts], axis=1)
-    chosen = choose_weights(pairs.values(weights, judged), alone, judged_fold, weights, resamples, seed)
-    rows = describe_folds(pairs.values(chosen, judged), judged_fold, chosen)
+    chosen = choose_weights(tried, alone, judged_fold, weights, resamples, seed)
+    # The chosen weights are in no grid, and may put other documents first.
+    rows = describe_folds(_ScoredPairs.of(sides, scaled, judged, chosen).values(chosen, judged), judged_fold, chosen)
     notes |= {"method": "cv", "seed": seed, "resamples": resamples, "span": span, "folds": rows}
     query_weights = chosen[fold[sides.query_ids].to_numpy()]
 

@@ -266,13 +266,17 @@ def test_the_choice_is_the_same_each_time_and_depends_on_the_seed():
     assert fusion.fold_table(one).s0.tolist() != fusion.fold_table(other).s0.tolist()
 
 
-def test_the_table_of_folds_says_what_the_chosen_weights_get():
-    """Weights that are in no grid are evaluated themselves, on the measures' mean."""
-    parts, qrels = material(17)
-    run = fusion.cross_validated(parts, qrels, folds=5, seed=2)
+@pytest.mark.parametrize(
+    ("measure", "grid", "judged"), [(MEASURES, None, "d20"), ("nDCG@3", [(0.9, 0.1), (0.1, 0.9)], "d04")]
+)
+def test_the_table_of_folds_says_what_the_chosen_weights_get(measure: str, grid: list | None, judged: str):
+    """Weights that are in no grid are evaluated themselves, also where they put first what no weights of it do."""
+    parts, qrels = material(17, noise=(0.5, 0.5))
+    qrels = qrels[qrels.doc_id < judged]
+    run = fusion.cross_validated(parts, qrels, measure, 5, grid, seed=2)
     fold = pd.Series(assign_folds(sorted(qrels.query_id.unique()), 5, 2), sorted(qrels.query_id.unique()))
     for row in fusion.fold_table(run).itertuples():
-        found = value(fusion.linear(parts, (row.s0, row.s1), span="mean"), qrels, MEASURES)
+        found = value(fusion.linear(parts, (row.s0, row.s1), span="mean"), qrels, measure)
         assert row.trained == pytest.approx(found[fold != row.fold - 1].mean())
         assert row.held_out == pytest.approx(found[fold == row.fold - 1].mean())
 

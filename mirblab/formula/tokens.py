@@ -305,7 +305,8 @@ def subexpressions(forest: Forest) -> HashedSpans:
     firsts = np.flatnonzero((sizes > 1) & (sizes <= MAX_SUBEXPRESSION))
     lasts = firsts + sizes[firsts] - 1
     firsts = firsts[wild[lasts + 1] == wild[firsts]]
-    cuts = np.searchsorted(np.cumsum(sizes[firsts]), np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE))
+    ends = np.cumsum(sizes[firsts])
+    cuts = np.searchsorted(ends, np.arange(0, sizes[firsts].sum() + _AT_ONCE, _AT_ONCE), "right")
     parts = [firsts[start:end] for start, end in zip(cuts[:-1], cuts[1:], strict=True)]
     hashes = [_hash_subtrees(forest, own, sizes[own], before, step, depth, path) for own in parts]
     return np.concatenate([np.empty(0, np.uint64), *hashes]), firsts, firsts + sizes[firsts] - 1

@@ -122,13 +122,14 @@ def test_large_subtrees_and_wildcards_are_left_out():
     assert len(whole_formulas(build_forest([flat(("U!plus", "?x", "V!y"))]))[0]) == 0
 
 
-def test_blocks_change_no_hash(monkeypatch):
-    """Many trees in blocks of a few pairs give what one block gives."""
+@pytest.mark.parametrize("at_once", [7, 29])
+def test_blocks_change_no_hash(monkeypatch, at_once: int):
+    """Many trees in blocks of a few pairs give what one block gives, also where the last block is full."""
     forest = build_forest(
         [operator_tree(parse_latex(latex)) for latex in ("x^2+y^2", r"\frac{a+b}{c}", "", "f(x)=0") * 5]
     )
     whole = subexpressions(forest)
-    monkeypatch.setattr("mirblab.formula.tokens._AT_ONCE", 7)
+    monkeypatch.setattr("mirblab.formula.tokens._AT_ONCE", at_once)
     for one, other in zip(whole, subexpressions(forest), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -35,9 +36,9 @@ from mirblab.retrieval.run_store import RunStore
 _DEEPEST = 10  # systems within each other
 SHORTLIST_DEPTH = 10  # the published benchmark reranks ten documents
 _WEIGHTS = re.compile(r"\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)+")
-_CHANGED = re.compile(
-    r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = [^+>]+)\)"
-)  # as `system` names what was changed
+# As `system` names what was changed, where no sign outside of parentheses composes.
+_CHANGED = re.compile(r"(?:(?P<name>[^+>()]+)|\((?P<composed>.+)\)) \((?P<changes>\w+ = .*)\)")
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _NEXT_CHANGE = re.compile(r"(?:, |\) \()(?=\w+ = )")  # not a comma in a list
 _OPTIONS = re.compile(
     r"(?P<depth>\d+)(?:,(?P<max_length>\d+)t)?(?P<instructed>,instructed)?(?:,(?P<weight>cv|0\.\d*[1-9]\d*))?"
@@ -155,8 +156,9 @@ def check_circle(name: str, entries: Mapping[str, Mapping[str, Any]], above: tup
 
 def parse_composed_name(name: str) -> dict[str, Any] | None:
     """Return the settings that a composed *name* stands for, or None when it is not one."""
-    first, sign, second = name.rpartition(">")
-    if sign:
+    *first_parts, second = _split_name(name, ">")
+    if first_parts:
+        first = "".join(first_parts[:-1])
         reranker, _, options = second.partition("@")
         match = _OPTIONS.fullmatch(options or str(SHORTLIST_DEPTH))
         if not (first and reranker and match) or int(match["depth"]) < 1:
@@ -172,12 +174,26 @@ def parse_composed_name(name: str) -> dict[str, Any] | None:
     return _parse_fusion_name(name)
 
 
+def _split_name(name: str, signs: str) -> list[str]:
+    """Return the parts of a *name* and the *signs* between them; those in parentheses are of a system changed there.
+
+    >>> _split_name("(bm25+minilm) (k = 10)+structure", "+")
+    ['(bm25+minilm) (k = 10)', '+', 'structure']
+    """
+    outside, before = name, ""
+    while outside != before:
+        outside, before = _IN_PARENTHESES.sub(lambda match: " " * len(match[0]), outside), outside
+    places = (place for match in re.finditer(f"[{signs}]", outside) for place in match.span())
+    return [name[start:end] for start, end in pairwise([0, *places, len(name)])]
+
+
 def _parse_fusion_name(name: str) -> dict[str, Any] | None:
     """Return the settings of a fusion named a+b, a+b@method or a+b@0.3,0.7, or of feedback; None for another name."""
-    head, sign, tail = name.rpartition("@")
-    if not sign or "+" in tail:  # an imported system may have @ in its name
+    *head_parts, tail = _split_name(name, "@")
+    head = "".join(head_parts[:-1])
+    if not head_parts or "+" in tail:  # an imported system may have @ in its name
         head, tail = name, "rrf"
-    of = head.split("+")
+    of = _split_name(head, "+")[::2]
     if len(of) < 2 or not all(of):
         return _parse_feedback_name(name)
     settings: dict[str, Any] = {"kind": "fusion", "of": of, "method": tail}
@@ -381,7 +397,8 @@ def system(name: str | System, /, **settings: Any) -> System:
             f"a system is a name or what lab.system() returns, found {type(name).__name__}; a run of your own becomes "
             "a system by: mirblab import-results FILE"
         )
-    if (match := _CHANGED.fullmatch(name)) and name not in imported.imported_systems():
+    is_single = len(_split_name(name, "+>")) == 1
+    if is_single and (match := _CHANGED.fullmatch(name)) and name not in imported.imported_systems():
         changes = dict(pair.split(" = ", 1) for pair in _NEXT_CHANGE.split(match["changes"]))
         settings = {key: _literal(value) for key, value in changes.items()} | settings
         name = match["name"] or match["composed"]
@@ -422,7 +439,7 @@ def _registered_name(name: str, entries: Mapping[str, Mapping[str, Any]]) -> str
         return whole
     feedbacks: dict[str, dict[str, Any]] = {kind: {} for kind in FEEDBACK}
     parts, after = list[str](), {">": rerankers, "~": feedbacks}
-    for part in re.split(r"([+>~])", name):
+    for part in _split_name(name, "+>~"):
         head, sign, options = part.partition("@")
         known = after.get("".join(parts[-1:]), entries)
         parts.append(f"{registry.match_name(head, known)}{sign}{options}")
@@ -442,7 +459,7 @@ def _changed_system(given: System, changes: Mapping[str, Any]) -> System:
     if own or given.settings["kind"] == "imported":
         what = f"'{min(own)}' of a system" if own else f"settings of '{given.name}', which was imported,"
         raise MirblabError(f"{what} cannot be changed; name another system")
-    note = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    note = ", ".join(f"{key} = {value or repr(value)}" for key, value in changes.items())
     settings = check_settings(given.name, {**given.settings, **changes})
     name = f"({given.name})" if part_names(given.settings) else given.name
     return System(f"{name} ({note})", f"{given.label} ({note})", settings)

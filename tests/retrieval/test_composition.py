@@ -68,6 +68,27 @@ def test_a_name_that_composes_nothing_is_refused(name: str):
         systems.system(name)
 
 
+@pytest.mark.parametrize(
+    ("made", "name", "parts"),
+    [
+        (lambda: systems.system("bm25", method="bm25+"), "bm25 (method = bm25+)", []),
+        (lambda: systems.system("bm25-mirb", compat=""), "bm25-mirb (compat = '')", []),
+        (lambda: systems.system(systems.system("bm25", method="bm25+"), b=0.4), "bm25 (method = bm25+) (b = 0.4)", []),
+        (lambda: systems.system(systems.system("bm25+minilm", k=10).name + "+structure"),
+         "(bm25+minilm) (k = 10)+structure", ["(bm25+minilm) (k = 10)", "structure"]),
+        (lambda: systems.system(f"structure+{systems.system('bm25+minilm@combmnz', depth=50).name}@borda"),
+         "structure+(bm25+minilm@combmnz) (depth = 50)@borda", ["structure", "(bm25+minilm@combmnz) (depth = 50)"]),
+        (lambda: systems.system(systems.system("bm25>maxsim@5", depth=6).name).rerank("maxsim", 3),
+         "(bm25>maxsim@5) (depth = 6)>maxsim@3", ["(bm25>maxsim@5) (depth = 6)"]),
+    ],
+)  # fmt: skip
+def test_signs_in_parentheses_compose_nothing_outside(made: Callable, name: str, parts: list[str]):
+    """They compose the system that is changed there, or belong to a setting."""
+    system = made()
+    assert (system.name, [part.name for part in system.parts]) == (name, parts)
+    assert systems.system(name).key == system.key
+
+
 def test_unknown_parts_of_a_composed_name_get_suggestions():
     """Whichever side they stand on."""
     with pytest.raises(MirblabError, match="did you mean 'minilm'"):

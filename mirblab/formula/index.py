@@ -90,10 +90,15 @@ class Index:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Return the ids of the formulas by position."""
+        """Return the ids of the formulas by position; MirblabError when another process has removed their files."""
         if self.given is not None or self.folder is None:
             return self.given or []
-        return storage.read_ids(self.folder, self.state.homes)
+        try:
+            return storage.read_ids(self.folder, self.state.homes)
+        except FileNotFoundError as error:
+            raise MirblabError(
+                f"another process has changed the index in {self.folder} meanwhile; open it again"
+            ) from error
 
     @cached_property
     def ranks(self) -> np.ndarray | None:

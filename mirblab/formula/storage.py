@@ -175,6 +175,15 @@ class Generation:
 def read_generation(folder: Path) -> Generation:
     """Return the current generation, arrays mapped, files checked; FileNotFoundError, or MirblabError for damage."""
     number = last_generation(folder)
+    try:
+        return _read_numbered(folder, number)
+    except (MirblabError, FileNotFoundError):
+        if last_generation(folder) <= number:
+            raise
+    return read_generation(folder)  # another process made a later one, and removed files of this one
+
+
+def _read_numbered(folder: Path, number: int) -> Generation:
     if number == 0:
         what = "is empty or holds something else" if folder.is_dir() else "does not exist"
         raise MissingFileError(f"no structure index at {folder}: the folder {what}; build one with Index.build")

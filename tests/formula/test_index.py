@@ -401,6 +401,31 @@ def test_a_reader_of_an_old_generation_is_not_disturbed(tmp_path: Path):
     assert storage.read_generation(tmp_path / "index").number == 3
 
 
+def test_who_reads_ids_after_another_merged_is_told_to_open_the_index_again(tmp_path: Path):
+    """They are read when they are first asked for, and their file is gone."""
+    Index.build([("a", "x")], tmp_path / "index")
+    old = Index.open(tmp_path / "index")
+    Index.open(tmp_path / "index").add([("b", "y")]).merge()
+    with pytest.raises(MirblabError, match="another process has changed the index in .*index meanwhile; open it again"):
+        old.ids  # noqa: B018
+
+
+def test_who_opens_while_another_merges_reads_the_newer_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The other one merges right after the number of the current generation was read."""
+    Index.build([("a", "x")], tmp_path / "index")
+    last_generation, waiting = formula_storage.last_generation, [("b", "y")]
+
+    def merge_after_the_look(folder: Path) -> int:
+        number = last_generation(folder)
+        if waiting:
+            item = waiting.pop()  # first, since it looks for the generation, too
+            Index.open(folder).add([item]).merge()
+        return number
+
+    monkeypatch.setattr(formula_storage, "last_generation", merge_after_the_look)
+    assert Index.open(tmp_path / "index").ids == ["a", "b"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C there goes to every process of the console")
 def test_ctrl_c_ends_a_build_and_its_processes_without_a_word_from_them(tmp_path: Path):
     """The signal reaches the whole process group, as in a terminal; only the main process raises KeyboardInterrupt."""

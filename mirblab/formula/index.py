@@ -184,8 +184,6 @@ class Index:
         share no token, or that *candidates* exclude, are never returned; of equal scores the larger id is first.
         """
         check_positive(depth=depth)
-        if not 0 <= b < np.inf:
-            raise MirblabError(f"b, how much more the share of the query counts, must be 0 or more; found {b}")
         asked, lengths = self.queries(formulas, weights), self.lengths(weights)
         rules = candidates if candidates is not None and candidates.rules else None
 

@@ -119,10 +119,14 @@ def score_formulas(shared: np.ndarray, asked: float | np.ndarray, lengths: np.nd
 
     *shared* is the weight in common, *asked* the query's length, *lengths* those of the formulas. Length beyond
     LONG_RATIO times the query counts by its logarithm, so that a query inside a long derivation can still rank high.
+    Where both lengths count nothing the score is 0. MirblabError for a *b* below 0.
     """
-    most = np.maximum(LONG_RATIO * asked, np.finfo(np.float64).tiny)
+    if not 0 <= b < np.inf:
+        raise MirblabError(f"b, how much more the share of the query counts, must be 0 or more; found {b}")
+    least = np.finfo(np.float64).tiny
+    most = np.maximum(LONG_RATIO * asked, least)
     used = np.where(lengths > most, most * (1 + np.log(np.maximum(lengths / most, 1))), lengths)
-    return ((1 + b) * shared / (b * asked + used)).astype(np.float32)
+    return ((1 + b) * shared / np.maximum(b * asked + used, least)).astype(np.float32)
 
 
 def shared_weights(asked: WeightedQuery, segments: Sequence[Segment]) -> Iterator[tuple[int, np.ndarray]]:

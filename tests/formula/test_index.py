@@ -327,6 +327,14 @@ def test_settings_are_checked():
     ):
         with pytest.raises(MirblabError, match=message):
             index.search(["x"], **settings)
+    with pytest.raises(MirblabError, match="must be 0 or more; found -1"):
+        index.scores(index.queries(["x"])[0], b=-1)
+
+
+def test_a_formula_without_tokens_scores_zero_also_where_only_its_own_share_counts():
+    """Not 0/0, which would take the other formulas of its document along."""
+    index = Index.build([("a", "x^2"), ("b", "")])
+    assert index.scores(index.queries(["x^2"])[0], b=0).tolist() == [1, 0]
 
 
 def test_b_moves_from_is_my_formula_to_contains_my_formula():

@@ -152,6 +152,8 @@ def test_several_formulas_of_a_formula_query_count_by_their_lengths(make_folder:
     assert list(scores) == ["d3", "d1", "d2"] and scores["d3"] == 1
     other = float(index.search([short], 2)[2][1]) if len(index.search([short], 2)[2]) > 1 else 0.0
     assert scores["d1"] == pytest.approx((lengths[0] + other * lengths[1]) / sum(lengths), abs=1e-5)
+    with pytest.raises(MirblabError, match="b, how much more .* must be 0 or more; found -1"):
+        search(collection, depth=10, b=-1)
 
 
 def test_a_formula_in_its_context_is_the_formula(make_folder: Callable):

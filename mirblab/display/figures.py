@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pandas as pd
+from pandas.api.types import is_integer_dtype
 
 from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError, check_known
@@ -110,6 +111,8 @@ def save_figure(
             raise MirblabError(f"figure {name} has no {what}; say what it shows")
     if table is None:
         raise MirblabError(f"figure {name} has no table; give the numbers that it shows as table=")
+    if table.index.names == [None] and is_integer_dtype(table.index):  # numbers of rows that a selection has left
+        table = table.reset_index(drop=True)
     figure, folder = figure_of(drawn), Path(folder)
     record = {"name": name, "caption": caption, "alt": alt, "provenance": dict(provenance)}
     texts = {

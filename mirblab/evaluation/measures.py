@@ -251,7 +251,11 @@ def is_rank(measure: str) -> bool:
 
 
 def gain_sign(measure: str) -> int:
-    """Return what a difference of values is multiplied by, so that more is better: -1 for a rank, else 1."""
+    """Return what a difference of values is multiplied by, so that more is better: -1 for a rank, else 1.
+
+    >>> gain_sign("Rank"), gain_sign("nDCG@10")
+    (-1, 1)
+    """
     return -1 if is_rank(measure) else 1
 
 

@@ -715,7 +715,7 @@ def _sentence(rows: pd.DataFrame) -> str:
         p = "p < 0.001" if row[column] < 0.001 else f"p = {row[column]:.3f}"
         size = f"{abs(row.difference):.3f}"
         means = (
-            f"{a} and {b} have the same {measure} on average to three digits"
+            f"{a} and {b} differ in {measure} by less than 0.0005 on average"
             if float(size) == 0
             else f"{a} has a {order} {measure} than {b}, by {size} on average"
         )

@@ -282,6 +282,7 @@ def cut(monkeypatch):
     """Have parts of fifty documents in row groups of seven, and few texts, pairs and queries handled together."""
     for module, name, size in (
         (parts_writer, "PART_DOCS", 50), (parts_writer, "GROUP_DOCS", 7), (parts, "_BLOCK", 16), (bm25, "BLOCK", 16),
+        (bm25, "TEXTS", 16),
         (similar_statements, "_READ", 16), (similar_statements, "_COMPARED", 13), (similar_statements, "_COUNTED", 16),
         (similar_statements, "_LOOKED_AT", 16), (dense, "CHUNK_DOCS", 64),
     ):  # fmt: skip

@@ -429,7 +429,7 @@ def test_the_plan_counts_pairs_and_the_texts_of_shortlists(make_folder):
 def test_only_a_transformer_that_encodes_measures_the_speed(own_suite, make_folder, monkeypatch):
     """A stored text and a static embedding take almost no time, and would promise a batch ten times too short."""
     catalogue.add(make_folder(name="first"))
-    monkeypatch.setattr(systems.System, "search", lambda self, collection: time.sleep(0.02))
+    monkeypatch.setattr(systems.System, "search", lambda self, collection, depth: time.sleep(0.02))
     kinds = {"own-static": {"kind": "dense", "encoder": "static"}, "minilm": {"kind": "dense", "encoder": "minilm"}}
     entries = {"static": {"pooling": "none"}, "minilm": {"pooling": "mean"}}
     monkeypatch.setattr(run_tasks, "system", lambda name: systems.System(name, name, kinds[name]))

@@ -13,7 +13,7 @@ from command_process import CommandProcess
 
 import mirblab as lab
 from mirblab.app import cli
-from mirblab.sources import catalogue
+from mirblab.sources import mini
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_narrow_terminal_cuts_neither_names_nor_numbers(command_process, tmp_p
     narrow = {"COLUMNS": "80", "MIRBLAB_HOME": str(tmp_path)}
     listed = command_process.run("list", "collections", **narrow)
     names = "".join(line.split("│")[1].strip() for line in listed.stdout.splitlines() if line.startswith("│"))
-    assert [name for name in catalogue.collection_names() if name not in names] == []
+    assert [name for name in mini.COLLECTIONS if name not in names] == []
     measures = ",".join(f"P@{k}" for k in range(101, 110))
     shown = command_process.run("run", "bm25", "mini-qa", "--measures", measures, **narrow)
     assert shown.returncode == 0 and "…" not in listed.stdout + shown.stdout

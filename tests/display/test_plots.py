@@ -263,6 +263,16 @@ def test_the_ground_is_opaque_so_that_a_dark_theme_does_not_shine_through(tmp_pa
     assert plt.imread(tmp_path / "f.png")[0, 0].tolist() == [1, 1, 1, 1]
 
 
+def test_row_numbers_of_a_selection_are_no_column(tmp_path: Path) -> None:
+    """Names of rows are one."""
+    said = {"provenance": {}, "caption": "c", "alt": "a"}
+    figures.save_figure(plots.bars(COUNTS), tmp_path, "few", table=COUNTS[1:], **said)
+    named = COUNTS.set_axis([f"row {n}" for n in range(len(COUNTS))])
+    figures.save_figure(plots.bars(COUNTS), tmp_path, "named", table=named, **said)
+    assert (tmp_path / "few.csv").read_text().startswith("collection,documents\n")
+    assert (tmp_path / "named.csv").read_text().startswith(",collection,documents\nrow 0,")
+
+
 def test_the_record_and_the_numbers_are_beside_the_figure(tmp_path: Path) -> None:
     """The JSON has provenance, caption and alt; the CSV the numbers; the figure is closed; the display has alt."""
     drawn = plots.heatmap(MATRIX)

@@ -430,7 +430,7 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average."]
     tiny = significance.describe_comparison(unclear.assign(difference=-0.0004))
     assert tiny == [
-        "y and x have the same nDCG@10 on average to three digits; the difference is not significant (p = 1.000)."
+        "y and x differ in nDCG@10 by less than 0.0005 on average; the difference is not significant (p = 1.000)."
     ]
     several = pd.concat([one, unclear.assign(collection="d"), same.assign(collection="e")])
     assert significance.describe_comparison(several) == [

@@ -328,7 +328,7 @@ def token_matches(table: pd.DataFrame, *, ax: Axes = NEW_AXES) -> Axes:
     numbers = table.to_numpy(dtype=float)
     rows, columns = ([str(name) for name in names] for names in (table.index, table.columns))
     sns.heatmap(numbers, cmap="Blues", vmin=0, vmax=1, square=True, xticklabels=columns, yticklabels=rows, ax=ax,
-                cbar_kws={"label": "cosine, 0 or less to 1", "shrink": 0.9})  # fmt: skip
+                cbar_kws={"label": "cosine, −1 to 1 (below 0 drawn as 0)", "shrink": 0.9})  # fmt: skip
     ax.plot(numbers.argmax(axis=1) + 0.5, np.arange(len(rows)) + 0.5, linestyle="none", marker="o", markersize=8,
             markerfacecolor="none", markeredgecolor=PALETTE[1], markeredgewidth=1.8, clip_on=False)  # fmt: skip
     ax.set(xlabel="tokens of the document", ylabel="tokens of the query")

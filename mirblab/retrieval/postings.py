@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirblab.core import atomic_files, stored_files
+from mirblab.core import atomic_files, paths, stored_files
 from mirblab.core.errors import MirblabError
 from mirblab.core.mapped_files import map_file
 from mirblab.core.processes import compiled, n_cores, run_in_threads, split_range
@@ -360,7 +360,7 @@ def open_postings(folder: str | Path) -> tuple[Postings, list[str], np.ndarray]:
     *files, last = manifest["files"]
     try:
         common, absent, names = _map_arrays(folder, last)
-        _check_once(folder / last["name"], lambda: _file_digest(folder / last["name"]) == last["digest"])
+        _check_once(folder / last["name"], lambda: paths.content_digest(folder / last["name"]).hex() == last["digest"])
         terms = json.loads(names.tobytes().rstrip(b"\0"))
         parts = []
         for file in reversed(files):
@@ -411,17 +411,9 @@ def find_damage(folder: str | Path) -> list[str]:
     """Return a line for each file of the postings in *folder* whose bytes are not those that were written."""
     folder, problems = Path(folder), []
     for file in _read_manifest(folder)["files"]:
-        if _file_digest(folder / file["name"]) != file["digest"]:
+        if paths.content_digest(folder / file["name"]).hex() != file["digest"]:
             problems.append(f"{folder / file['name']} is damaged; remove the folder and build the index again")
     return problems
-
-
-def _file_digest(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as content:
-        while block := content.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def verify(folder: Path) -> list[str]:
@@ -445,9 +437,9 @@ def verify(folder: Path) -> list[str]:
 
 def older(folder: Path) -> list[tuple[Path, int]]:
     """Return the counts in *folder* of indexes that nobody is building, each counted as one."""
-    paths = list(folder.iterdir())
-    building = {path.name.rpartition(".partial.")[2] for path in paths if _may_be_written(path)}
-    return [(path, 1) for path in sorted(paths) if path.suffix == COUNTS and path.stem not in building]
+    found = list(folder.iterdir())
+    building = {path.name.rpartition(".partial.")[2] for path in found if _may_be_written(path)}
+    return [(path, 1) for path in sorted(found) if path.suffix == COUNTS and path.stem not in building]
 
 
 def _may_be_written(path: Path) -> bool:

@@ -209,8 +209,8 @@ def run_notebooks(
         job, path = tasks[task]
         tell(job, *count_cells(path))
 
-    read = lambda task, future: _outcome(tasks[task][0], future)  # noqa: E731
-    for _, outcome in place.results(tasks, read, is_notebook=True, watch=watch):
+    results = place.results(tasks, lambda task, future: _outcome(tasks[task][0], future), is_notebook=True, watch=watch)
+    for _, outcome in results:
         outcomes.append(outcome)
         done(outcome)
     return outcomes

@@ -336,16 +336,16 @@ class Cluster:
         an unknown measure, and for a process that is lost or has another database of this name.
         """
         goals = sorted(judge.goals.values(), key=lambda goal: goal.goal_id)
-        tasks = []
+        n_goals = dict[Task, int]()
         for span in split_range(len(goals), len(goals) // (SLICES * self.place.n_workers) + 1):
             names = {goal.goal_id for goal in goals[span]}
             own = [run[run.query_id.isin(names)] for run in runs]
             arguments = (whole_path(database), repr(judge.prover.logic), judge.limit, goals[span], own, measures)
-            tasks.append(Task(prove_goals, arguments))
+            n_goals[Task(prove_goals, arguments)] = len(names)
         with progress(len(goals), "proving", "goals") as bar:
-            for task, decided in self.place.results(tasks, result_of):
+            for task, decided in self.place.results(n_goals, result_of):
                 judge.decided |= decided
-                bar.update(len(task.arguments[3]))
+                bar.update(n_goals[task])
         return judge
 
 

@@ -263,8 +263,7 @@ class Encoder:
         if self.is_sparse:
             raise MirblabError(f"encoder '{self.name}' makes sparse vectors; search with a system of the kind sparse")
         model, device = self._model, self._model.device.type
-        lengths = np.minimum(self._lengths(strings), self.max_length)
-        batches = list(token_batches(lengths, tokens_per_batch(device, self.dimensions)))
+        batches = self._divide(strings)
         mixed = batches[:1] + [batches[1 + i] for i in np.random.default_rng(0).permutation(max(0, len(batches) - 1))]
         workers = n_cores() if device == "cpu" else 1
         pool = ThreadPoolExecutor(workers, initializer=_one_thread)
@@ -281,6 +280,13 @@ class Encoder:
                         bar.update(len(done))
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _divide(self, strings: list[str]) -> list[list[int]]:
+        """Return positions in batches; those of a static embedding, which pads nothing, are cut without lengths."""
+        if not callable(self._model.tokenizer):
+            return [list(range(start, min(start + 1_000, len(strings)))) for start in range(0, len(strings), 1_000)]
+        lengths = np.minimum(self._lengths(strings), self.max_length)
+        return list(token_batches(lengths, tokens_per_batch(self._model.device.type, self.dimensions)))
 
     def _refuse_static(self) -> None:
         if not callable(self._model.tokenizer):

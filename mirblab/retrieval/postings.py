@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROWS = 32  # queries in one compiled loop
 PART_DOCS = 1 << 15  # documents in a part, at most 2^16: their scores stay in a core's cache
 COMMON_SHARE = 1 / 8  # a term in this share of all documents has a code for each document instead of postings
-FORMAT = 1  # of stored postings; raised by one when their files change
+FORMAT = 2  # of stored postings; raised by one when their files change
 MANIFEST = "manifest.json"
 COUNTS = ".counts"  # the end of the name of a folder with counts for an index that is not finished
 LEAST_SLACK = 1 << 10  # documents kept for a query, beside three times the depth, before the worst are dropped
@@ -41,15 +41,17 @@ _ROUNDING = 2.0**-22  # four times that of one float32 operation
 class Part:
     """The weights of successive documents, from position `start` of the collection on, by document and by term.
 
-    Document i has the `terms` and `weights` from `rows[i]` to `rows[i + 1]`. A rare term t is in the documents
-    `docs[starts[t]:starts[t + 1]]`, counted from `start`, with the weights `by_term`. The common term c has the weight
-    `scales[c] * codes[c]`, shape (n_common, n_docs), int8, rounded up, so that it is at most `scales[c]` too large.
+    Document i has the `terms` and `weights` from `rows[i]` to `rows[i + 1]`. The rare term `rare_terms[p]` is in the
+    documents `docs[starts[p]:starts[p + 1]]`, counted from `start`, with the weights `by_term`; a last place p, of
+    terms that no document has, is empty. The common term c has the weight `scales[c] * codes[c]`, shape (n_common,
+    n_docs), int8, rounded up, so that it is at most `scales[c]` too large.
     """
 
     start: int
     rows: np.ndarray
     terms: np.ndarray
     weights: np.ndarray
+    rare_terms: np.ndarray
     starts: np.ndarray
     docs: np.ndarray
     by_term: np.ndarray
@@ -67,6 +69,13 @@ class Part:
     def n_docs(self) -> int:
         """Return the number of the part's documents."""
         return len(self.rows) - 1
+
+    def find_places(self, terms: np.ndarray) -> np.ndarray:
+        """Return the places of rare *terms* in `starts`, the last one for those that no document has."""
+        places = np.searchsorted(self.rare_terms, terms)
+        is_own = places < len(self.rare_terms)
+        is_own[is_own] = self.rare_terms[places[is_own]] == terms[is_own]
+        return np.where(is_own, places, len(self.rare_terms))
 
 
 _ARRAYS = [field.name for field in fields(Part)][1:]
@@ -104,9 +113,10 @@ def make_part(
         is_rare[postings] = False
     counts = np.diff(columns.indptr)
     counts[common] = 0
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    rare_terms = np.flatnonzero(counts).astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(counts[rare_terms]), [counts.sum()]]).astype(np.int32)
     docs = columns.indices[is_rare].astype(np.uint16)
-    return Part(start, rows, terms, weights, starts, docs, columns.data[is_rare], codes, scales)
+    return Part(start, rows, terms, weights, rare_terms, starts, docs, columns.data[is_rare], codes, scales)
 
 
 class Shortlist:
@@ -198,7 +208,7 @@ class Postings:
         is_common = numbers >= 0
         common_rows, rare_rows = (_running_sum(kept)[counts.indptr] for kept in (is_common, ~is_common))
         common, common_times = numbers[is_common], counts.data[is_common]
-        rare = rare_rows, counts.indices[~is_common], counts.data[~is_common]
+        rare, rare_times = counts.indices[~is_common], counts.data[~is_common]
         margin, floor = self._margins(counts, constant, common_rows, common, common_times)
         width = max(part.n_docs for part in self.parts)
         best = Shortlist(depth, floor, margin)
@@ -207,8 +217,9 @@ class Postings:
         for part in self.parts:
             scores = buffer[: len(queries) * part.n_docs].reshape(len(queries), part.n_docs)
             factors = common_times * part.scales[common]
+            of_rare = rare_rows, part.find_places(rare), rare_times
             postings = part.starts, part.docs, part.by_term, part.codes
-            compiled(_score)(*rare, common_rows, common, factors, *postings, best.floor, scores, cells, n_found)
+            compiled(_score)(*of_rare, common_rows, common, factors, *postings, best.floor, scores, cells, n_found)
             above = cells[: n_found[0]]
             if candidates is not None and len(above):
                 above = candidates.among(queries, slice(part.start, part.start + part.n_docs), above)
@@ -365,7 +376,7 @@ def open_postings(folder: str | Path) -> tuple[Postings, list[str], np.ndarray]:
         parts = []
         for file in reversed(files):
             part = Part(file["start"], **dict(zip(_ARRAYS, _map_arrays(folder, file), strict=True)))
-            _check_once(folder / file["name"], partial(_is_sound, part, len(terms), len(common)))
+            _check_once(folder / file["name"], partial(_is_sound, part, len(common)))
             parts.append(part)
     except MirblabError:
         raise
@@ -388,7 +399,7 @@ def _check_once(path: Path, is_sound: Callable[[], bool]) -> None:
         _checked.add(key)
 
 
-def _is_sound(part: Part, n_terms: int, n_common: int) -> bool:
+def _is_sound(part: Part, n_common: int) -> bool:
     """Return whether no loop over the postings of a part, compiled without such checks, leaves an array.
 
     The terms of the documents, the largest array, are not read: `_score_pairs` passes over those that are none.
@@ -400,7 +411,8 @@ def _is_sound(part: Part, n_terms: int, n_common: int) -> bool:
     return (
         (len(part.weights), len(part.by_term), len(part.scales)) == (len(part.terms), len(part.docs), n_common)
         and part.codes.shape == (n_common, part.n_docs)
-        and len(part.starts) == n_terms + 1
+        and len(part.starts) == len(part.rare_terms) + 2
+        and bool((np.diff(part.rare_terms) > 0).all())
         and ascend(part.rows, len(part.terms))
         and ascend(part.starts, len(part.docs))
         and bool(part.docs.max(initial=0) < part.n_docs)
@@ -480,7 +492,7 @@ def _running_sum(values: np.ndarray) -> np.ndarray:
 
 def _score(
     rows: np.ndarray,
-    terms: np.ndarray,
+    places: np.ndarray,
     times: np.ndarray,
     common_rows: np.ndarray,
     common: np.ndarray,
@@ -499,10 +511,10 @@ def _score(
     for row in range(len(rows) - 1):
         own = scores[row]
         own[:] = 0
-        for place in range(rows[row], rows[row + 1]):
-            term, count = terms[place], times[place]
-            for at in range(starts[term], starts[term + 1]):
-                own[docs[at]] += count * by_term[at]
+        for at in range(rows[row], rows[row + 1]):
+            place, count = places[at], times[at]
+            for posting in range(starts[place], starts[place + 1]):
+                own[docs[posting]] += count * by_term[posting]
         place, last = common_rows[row], common_rows[row + 1]
         while place + 4 <= last:  # four terms at a time: each score is read and written once for them
             a, b, c, d = common[place], common[place + 1], common[place + 2], common[place + 3]

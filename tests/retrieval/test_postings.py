@@ -98,10 +98,12 @@ def test_a_common_term_has_codes_and_a_rare_one_postings():
     assert 0 < len(made.common) < 40
     gaps = part.scales[:, None] * part.codes - dense[:, made.common].T
     assert (gaps >= -1e-6).all() and (gaps <= part.scales[:, None] * (1 + 1e-6)).all()
-    rare = [term for term in range(40) if part.starts[term + 1] > part.starts[term]]
-    assert set(rare) == set(np.flatnonzero(counts)) - set(made.common.tolist())
-    for term in rare:
-        own = slice(*part.starts[term : term + 2])
+    assert set(part.rare_terms) == set(np.flatnonzero(counts)) - set(made.common.tolist())
+    assert part.find_places(np.arange(42)).tolist() == [
+        part.rare_terms.tolist().index(term) if term in part.rare_terms else len(part.rare_terms) for term in range(42)
+    ]
+    for place, term in enumerate(part.rare_terms.tolist()):
+        own = slice(*part.starts[place : place + 2])
         assert dense[part.docs[own], term].tolist() == part.by_term[own].tolist()
 
 

@@ -6,6 +6,7 @@
 # make test-cluster        a Dask cluster whose workers (sixty) and scheduler are killed while they make runs, and a full disk; some minutes
 # make docs                build the pages that explain all this into docs/site/
 # make lab                  open JupyterLab on START.md (with LAB=--no-browser: print its address only); students' copies of the lessons are in lessons/
+# make clean                remove the environment and what was built; figures, caches and data stay (mirblab cache --remove)
 PYTHON ?= python3
 SUITE ?= mini
 WHICH ?= browser
@@ -58,5 +59,4 @@ $(READY): requirements.lock pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv cache build dist
-	find figures -mindepth 1 -maxdepth 1 ! -name README.md -exec rm -rf {} +
+	rm -rf .venv build dist docs/site

@@ -461,7 +461,8 @@ def _connect(address: str) -> Any:
         from distributed import Client, Security
     except ModuleNotFoundError as error:
         raise MirblabError(
-            f"--on {address} needs Dask, and {error.name} is not installed; in a checkout: pip install '.[cluster]'"
+            f"--on {address} needs Dask, and {error.name} is not installed; in a checkout: "
+            "pip install --editable '.[cluster]'"
         ) from error
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # a lost scheduler is reported by its tasks
     security = Security()

@@ -220,7 +220,8 @@ def add_adapters(recipe: Recipe, model: Any) -> None:
         from peft import LoraConfig
     except ImportError as error:
         raise MirblabError(
-            f"recipe '{recipe.name}' has lora = {recipe.lora}, which needs peft: pip install 'mirblab[train-gpu]'"
+            f"recipe '{recipe.name}' has lora = {recipe.lora}, which needs peft; in the checkout: "
+            "pip install --editable '.[train-gpu]'"
         ) from error
     settings = LoraConfig(r=recipe.lora, lora_alpha=2 * recipe.lora, lora_dropout=0.0, target_modules="all-linear")
     model[0].model.add_adapter(settings)

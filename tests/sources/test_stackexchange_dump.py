@@ -307,7 +307,7 @@ def test_without_py7zr_the_message_says_what_to_do(tmp_path: Path, monkeypatch: 
     """Two ways: the extra, or unpacking it oneself."""
     monkeypatch.setitem(sys.modules, "py7zr", None)
     (tmp_path / "site.7z").write_bytes(b"7z")
-    with pytest.raises(MirblabError, match=r"pip install 'mirblab\[dumps\]'; or unpack it with `7z x site.7z`"):
+    with pytest.raises(MirblabError, match=r"pip install --editable '\.\[dumps\]'; or unpack it with `7z x site.7z`"):
         find_dump(tmp_path / "site.7z", ("Posts",))
 
 

@@ -347,8 +347,8 @@ def _opened(archive: Path) -> Iterator[Any]:
         import py7zr
     except ImportError as error:
         raise MirblabError(
-            f"{archive.name} needs the package py7zr: pip install 'mirblab[dumps]'; or unpack it with "
-            f"`7z x {archive.name}` and give the folder"
+            f"{archive.name} needs the package py7zr; in the checkout: pip install --editable '.[dumps]'; or unpack it "
+            f"with `7z x {archive.name}` and give the folder"
         ) from error
     # An open file, not a name: else py7zr starts a thread per core, and the memory that each of them needs.
     with open(archive, "rb") as file:

@@ -32,7 +32,7 @@ from mirblab.sources import catalogue, mini
 OK, OKISH, FAIL, SKIPPED = "OK", "OKish", "FAIL", "skipped"
 TOLERANCE = 0.005  # of a mean, for systems with a model, whose float32 sums differ between processors
 # Of a mean, for systems with a model that is trained here: each processor trains other weights. Three seeds of
-# minilm-cross differ by up to .026 on nine collections (docs/howto/model.md).
+# minilm-cross differ by up to .026 on nine collections (docs/findings.md).
 TRAINED_TOLERANCE = 0.03
 _UNIT = 1000  # values are stored in thousandths, two digits of base 36 each
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 DEPTH = 1_000  # documents of each query in a run
-# Chosen on training queries of three of the collections that docs/howto/proof_graph.md names.
+# Chosen on training queries of three of the collections that docs/findings.md names.
 N_FOUND = 100  # first documents of a text search from which the graph is entered
 TELEPORT = {"pagerank": 0.15, "personalised": 0.5}  # probability that a walk ends at a statement and begins anew
 HUB_SHARE = 0.01  # a premise of more than this share of the proofs is a hub

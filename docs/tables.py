@@ -18,22 +18,38 @@ PARTS = {
     "meld": [*(f"Table {number}" for number in range(1, 12)), "Figure 1"],
     "arqmath": ["Table 1", "Figure 2", "Figure 3"],
 }
+REFERENCES = {
+    "mirb": "Ju and Dong, *MIRB: Mathematical Information Retrieval Benchmark*, arXiv 2505.15585, 2025.",
+    "zhong": (
+        "Zhong, Yang, Xie and Lin, *Evaluating Token-Level and Passage-Level Dense Retrieval Models for Math "
+        "Information Retrieval*, Findings of EMNLP 2022 (arXiv 2203.11163)."
+    ),
+    "meld": (
+        "Ye, Rao, Carlin et al., *Does My Embedding Reflect That A = B? Evaluating Mathematical Equivalence in "
+        "Embedding Models*, 2026."
+    ),
+    "arqmath": (
+        "Zanibbi, Mansouri, Agarwal and Oard, *ARQMath: A New Benchmark for Math-Aware CQA and Math Formula "
+        "Retrieval*, SIGIR Forum 54(2), 2020."
+    ),
+}
 HEAD = """# Which table of which paper is made where
 
 This page is generated from `notebooks/suites/` by `python docs/tables.py`. `mirblab plan SUITE` says what a suite
-needs, `mirblab batch SUITE` makes it: tables and figures land in `figures/<suite>/<notebook>/`. A part is
-*complete* where the paper's data and models are not needed, or are here; otherwise the next column says what was
-missing where it was tried, and what was made instead. `a, else b` means that b is taken where a is not here. The last
-column says from which data a part was made once from a fresh clone, and when, so that its figures and tables could be
-read; `no:` and the reason stand where it was not. Names that begin with `mini-` are bundled; which others are made by
-no builder, and what they are, says [this table](howto/collection.md#the-collections-of-the-tables).
+needs, and `mirblab batch SUITE` makes it: tables and figures are written to `figures/<suite>/<notebook>/`.
+
+A part is *complete* if it needs nothing that is missing here. Otherwise the fifth column says what is missing and what
+was made instead; the last says with which data it was last made, and when. `a, else b`: b is used where a is not here.
+
+Names that begin with `mini-` are bundled. [This table](howto/collection.md#the-collections-of-the-tables) says what the
+other collections are, and which of them are made by no builder.
 """
 BUILDERS = """
 ## Builders that were tried on made-up files only
 
 The releases of **NaturalProofs**, **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and
-MIRB's datasets on **the Hub**, could not be fetched where this was written, nor could the sets that newer work
-measures on: **MathNet-Retrieve**, **TheoremSearch**, TheoremGraph's **theorem-matching**, **MathlibQR** and
+MIRB's datasets on **the Hub**, could not be fetched where this was written, nor could the sets that newer papers
+use: **MathNet-Retrieve**, **TheoremSearch**, TheoremGraph's **theorem-matching**, **MathlibQR** and
 **MathlibMPR** of LeanSearch v2, and **BRIGHT**. Their builders are tested on small files that were made up after the
 published formats, so that the first build of a real release may show something that those files do not have. The same
 holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local servers stand for
@@ -42,7 +58,7 @@ them in the tests.
 
 
 def rows(suite: str) -> Iterator[tuple[str, str, str, str, str, str]]:
-    """Return part, notebook, data, whether it is complete, what is missing and from what it was made once, in the
+    """Return part, notebook, data, whether it is complete, what is missing and from what it was last made, in the
     suite's order.
     """
     content = suite_files.read_suite_file(suite)
@@ -78,12 +94,12 @@ def page() -> str:
     for suite in SUITES:
         content = suite_files.read_suite_file(suite)
         found = sorted(rows(suite), key=lambda row: PARTS[suite].index(row[0]))
-        text += f"\n## {content['paper']}: the suite `{suite}`\n\n"
+        text += f"\n## {content['paper']}: the suite `{suite}`\n\n{REFERENCES[suite]}\n\n"
         if note := content.get("note"):
             text += f"{note}\n\n"
         if collections := content.get("parameters", {}).get("collections"):
             text += f"The suite's collections: {'; '.join(map(in_words, collections))}.\n\n"
-        text += "| part | notebook | data | complete | what is missing | made once |\n"
+        text += "| part | notebook | data | complete | what is missing | last made |\n"
         text += "| --- | --- | --- | --- | --- | --- |\n"
         alike = dict[tuple[str, ...], list[str]]()
         for part, book, *rest in found:

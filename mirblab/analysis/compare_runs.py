@@ -22,7 +22,7 @@ from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
 from mirblab.display import result_tables
 from mirblab.display.text import excerpts
-from mirblab.evaluation import imported, measures, significance
+from mirblab.evaluation import arqmath, imported, measures, significance
 from mirblab.evaluation.imported import mark_imported
 from mirblab.retrieval.systems import search_depth, system
 from mirblab.sources import catalogue
@@ -286,13 +286,14 @@ def _existing_file(given: str) -> Path | None:
 
 
 def read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
-    """Return the run in a file of TREC's format, without rows whose query or document the *collection* lacks.
+    """Return the run in a file, without rows whose query or document the *collection* lacks.
 
+    The file is in TREC's format, or a submission to ARQMath's first task, as for `mirblab import-results`.
     A RunWarning counts these. MirblabError for an empty run and for one of another collection.
     """
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
-    given = runs.read_run(path)
+    given = arqmath.read_run_file(path)
     if given.empty:
         raise MirblabError(f"{path} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     where = f"{collection.name} (split {collection.split})"

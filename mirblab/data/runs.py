@@ -175,8 +175,9 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
 def read_trec_rows(path: Path) -> pd.DataFrame:
     """Return the rows of a run file in their order: query_id, doc_id, score, system; blank lines are skipped.
 
-    Ids are text: `001`, `1e5` and `True` stay unchanged. MirblabError for a damaged gzip file, and, with file, line and
-    number of such lines, for lines without six columns or with a score that is no number that a float32 can hold.
+    Ids are text: `001`, `1e5` and `True` stay unchanged. MirblabError for a damaged gzip file, and, with file and line,
+    for lines without six columns, with a score that is no number that a float32 can hold, or with another second column
+    than the first line, as in a submission to ARQMath's task 2, whose third column is no document.
     """
     import pyarrow as arrow
 
@@ -287,16 +288,24 @@ def _as_text(name: object, column: object) -> str:
 
 
 def _trec_tables(path: Path) -> Iterator[arrow.Table]:
-    """Yield Arrow tables of at most a million rows; all is text, since pandas would convert ids like 001 (issue 17)."""
+    """Yield Arrow tables of at most a million rows; all is text, since pandas would convert ids like 001 (issue 17).
+
+    MirblabError for a second column that is not one constant: the third one then is no document.
+    """
     import pyarrow as arrow
     from pyarrow import compute
 
     columns = [*_TREC_COLUMNS, "more"]  # "more" is empty in a good file
+    second: set[str] = set()
     with text_files.open_unpacked(path) as file, pd.read_csv(
         file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
-        encoding="utf-8", chunksize=_LINES_PER_PART,
+        encoding="utf-8-sig", chunksize=_LINES_PER_PART,
     ) as parts:  # fmt: skip
         for part in parts:
+            second.update(part.Q0.unique())
+            if len(second) > 1:
+                _refuse_lines(path)
+                _refuse_second_column(path)
             kept = part.drop(columns=["Q0", "rank"])
             texts = arrow.Table.from_pandas(kept, preserve_index=False)
             numbers = compute.replace_substring_regex(texts["score"], pattern=r"^\+([^+-])", replacement=r"\1")
@@ -337,6 +346,28 @@ def _refuse_lines(path: Path) -> None:
         number, reason = bad[0]
         more = f" ({len(bad):,} such lines)" if len(bad) > 1 else ""
         raise MirblabError(f"{path}, line {number}: {reason}; a line is 'query_id Q0 doc_id rank score system'{more}")
+
+
+def _refuse_second_column(path: Path) -> None:
+    """Raise MirblabError with the first line whose second column is not that of the first line."""
+    first = b""
+    with text_files.open_unpacked(path) as file:
+        for number, line in text_files.numbered_lines(path, file):
+            fields = line.split()
+            first = first or fields[1] if fields else first
+            if not fields or fields[1] == first:
+                continue
+            if fields[0].startswith(b"B."):
+                raise MirblabError(
+                    f"{path}, line {number}: the second column changes for the topic {fields[0].decode():.60}, as in a "
+                    "submission to ARQMath's task 2 (topic, formula, post, rank, score, run), whose formulas have to "
+                    "be mapped to visual ids first; write one line 'topic Q0 visual_id rank score run' for each of them"
+                )
+            found = f"'{fields[1].decode():.60}' after '{first.decode():.60}'"
+            raise MirblabError(
+                f"{path}, line {number}: the second column is {found}, but it has to be the same in all lines, such "
+                "as Q0; a line is 'query_id Q0 doc_id rank score system'"
+            )
 
 
 def _line_problem(fields: list[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""Submission files of ARQMath's first task."""
+"""Submission files of ARQMath's first task, and what tells them and TREC's run files from tables."""
 
 from __future__ import annotations
 
@@ -16,17 +16,54 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.core.text_files import LineProblems, open_unpacked, read_lines
 from mirblab.data.collection import Collection
-from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run, system_of
+from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run, read_run, system_of
 
 _LINE_FORM = "topic, post, rank, score, run"
 
 
 def is_submission(path: Path) -> bool:
     """Return whether the first line of a file has the form of a submission to task 1, such as "A.1 77 1 0.9 ours"."""
+    return _form(path) == "submission"
+
+
+def is_run_file(path: Path) -> bool:
+    """Return whether the first line of a file is one of a run, in TREC's form or of a submission to task 1.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "bm25.tsv")
+    ...     for text in ("q1 Q0 d1 1 2.5 bm25", "A.1 77 1 0.9 ours", "system,collection,measure,value"):
+    ...         _ = path.write_text(text)
+    ...         print(is_run_file(path))
+    True
+    True
+    False
+    """
+    return _form(path) != ""
+
+
+def read_run_file(path: Path) -> pd.DataFrame:
+    """Return the run in a file, as `read_submission` or `read_run` reads it: its first line says which form it has.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "run").write_text("A.1 77 2 0.8 ours\\nA.1 78 1 0.9 ours\\n")
+    ...     read_run_file(Path(folder, "run")).doc_id.tolist()
+    ['78', '77']
+    """
+    return read_submission(path) if is_submission(path) else read_run(path)
+
+
+def _form(path: Path) -> str:
+    """Return "submission" or "trec" by the first line that is not blank, "" for a file of another form."""
     with suppress(OSError, EOFError, zlib.error), open_unpacked(path) as file:  # read_run says what is wrong with these
-        cells = file.readline(1000).decode("utf-8", "replace").split()
-        return len(cells) == 5 and cells[0].startswith("A.") and not _line_problem(cells)
-    return False
+        line = next(filter(bytes.strip, iter(lambda: file.readline(1000), b"")), b"")
+        cells = line.decode("utf-8-sig", "replace").split()
+        if len(cells) == 5 and cells[0].startswith("A.") and not _line_problem(cells):
+            return "submission"
+        if len(cells) == 6 and not _line_problem([*cells[:1], *cells[2:]]):
+            return "trec"
+    return ""
 
 
 def read_submission(path: str | Path) -> pd.DataFrame:

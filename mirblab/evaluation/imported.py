@@ -23,8 +23,8 @@ from mirblab.core.errors import MirblabError, MissingFileError, check_known, unk
 from mirblab.core.wording import counted
 from mirblab.data.beir import find_texts, read_rows
 from mirblab.data.collection import Collection
-from mirblab.data.runs import FOREIGN_MARK, order_run, read_run
-from mirblab.evaluation.arqmath import is_submission, read_submission
+from mirblab.data.runs import FOREIGN_MARK, order_run
+from mirblab.evaluation.arqmath import is_run_file, read_run_file
 from mirblab.evaluation.imported_values import (
     MODEL_FILE,
     ImportedValues,
@@ -127,7 +127,7 @@ def import_results(
     if not source.exists():
         raise MissingFileError(f"no {source}; give a run file, a CSV, a JSON file of MTEB or a folder of them")
     kind = "values" if source.is_dir() else _SUFFIXES.get(source.suffix.lower(), "run")
-    kind = "run" if source.suffix.lower() == ".tsv" and source.is_file() and is_submission(source) else kind
+    kind = "run" if source.is_file() and is_run_file(source) else kind
     if kind == "run":
         record, notes, values = *_describe_run(source, system, collection, candidates_only), None
     else:
@@ -184,7 +184,7 @@ def read_imported_run(system: str, collection: Collection) -> pd.DataFrame:
         has = f"its runs are on {', '.join(records)}" if records else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
     record = records[collection.name]
-    run, counts = fit_run(_read_run(record.content_file()), collection, candidates_only=record.candidates_only)
+    run, counts = fit_run(read_run_file(record.content_file()), collection, candidates_only=record.candidates_only)
     run.attrs = {"system": system, "collection": collection.name, "origin": record.origin}
     run.attrs.update(counts.items())
     if counts["unknown_documents"]:
@@ -237,12 +237,8 @@ def imports_folder() -> Path:
     return paths.home() / "results"
 
 
-def _read_run(path: Path) -> pd.DataFrame:
-    return read_submission(path) if is_submission(path) else read_run(path)
-
-
 def _describe_run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[ImportRecord, list[str]]:
-    run = _read_run(source)
+    run = read_run_file(source)
     if run.empty:
         raise MirblabError(f"{source} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     system = system or str(run.attrs["system"])

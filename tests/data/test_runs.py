@@ -307,6 +307,29 @@ def test_broken_files_are_refused_by_name(tmp_path):
         read_run(tmp_path / "z.run")
 
 
+def test_a_second_column_that_changes_is_refused_with_its_line(tmp_path):
+    (tmp_path / "x.run").write_text("q Q0 a 1 3 s\n\nq Q0 c 2 2 s\nq 7 b 3 1 s\n")
+    with pytest.raises(MirblabError, match=r"x\.run, line 4: the second column is '7' after 'Q0', .* in all lines"):
+        read_run(tmp_path / "x.run")
+    (tmp_path / "x.run").write_text("q 7 a 1 3 s\nq 8 b 1 high s\n")  # what is wrong with one line comes first
+    with pytest.raises(MirblabError, match=r"line 2: the score 'high' is no number"):
+        read_run(tmp_path / "x.run")
+
+
+def test_a_submission_to_task_2_of_arqmath_is_no_run_of_posts(tmp_path):
+    """Its columns are topic, formula, post, rank, score and run: the third is not what is judged."""
+    (tmp_path / "x.tsv").write_text("B.201\t17\t5\t1\t0.9\tours\nB.201\t18\t5\t2\t0.8\tours\n")
+    with pytest.raises(MirblabError, match=r"x\.tsv, line 2: .* task 2 .* be mapped to visual ids first; write one"):
+        read_run(tmp_path / "x.tsv")
+    (tmp_path / "x.tsv").write_text("B.201 Q0 17 1 0.9 ours\nB.201 Q0 18 2 0.8 ours\n")
+    assert read_run(tmp_path / "x.tsv").doc_id.tolist() == ["17", "18"]
+
+
+def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_an_id(tmp_path):
+    (tmp_path / "x.run").write_bytes(b"\xef\xbb\xbfq Q0 a 1 3 s\nq Q0 b 2 2 s\n")
+    assert read_run(tmp_path / "x.run").query_id.tolist() == ["q", "q"]
+
+
 @pytest.mark.parametrize("name", ["a b", "a\tb", " a", "a\u00a0b"])
 def test_an_id_with_white_space_cannot_be_written(tmp_path, name):
     with pytest.raises(MirblabError, match=f"doc_id '{name}' is empty or has white space"):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from mirblab.analysis import compare_runs
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.data.runs import order_run
@@ -67,6 +68,25 @@ def test_an_id_with_a_blank_is_not_written(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("content", "is_run"),
+    [
+        (b"\xef\xbb\xbfA.1\t7\t1\t0.5\tx\n", True),
+        (b"\n\nA.1 7 1 0.5 x\n", True),
+        (b"q1 Q0 7 1 0.5 x\n", True),
+        (b"\xef\xbb\xbfq1\tQ0\t7\t1\t0.5\tx\n", True),
+        (b"q1 Q0 7 first 0.5 x\n", False),
+        (b"a table of values of six\n", False),
+        (b"", False),
+    ],
+)
+def test_the_first_line_says_whether_a_file_is_a_run(tmp_path: Path, content: bytes, is_run: bool):
+    (tmp_path / "run.tsv").write_bytes(content)
+    assert arqmath.is_run_file(tmp_path / "run.tsv") == is_run
+    if is_run:
+        assert arqmath.read_run_file(tmp_path / "run.tsv").doc_id.tolist() == ["7"]
+
+
 def write_collection(folder: Path) -> None:
     """Write a collection with the ids of ARQMath's first task."""
     (folder / "qrels").mkdir(parents=True)
@@ -86,3 +106,21 @@ def test_a_submission_can_be_imported(tmp_path: Path, name: str, monkeypatch: py
     assert record.kind == "run" and record.systems == ["theirs"] and notes[0] == "3 of 3 rows fit answers"
     run = imported.read_imported_run("theirs", load_folder(tmp_path / "answers"))
     assert run.doc_id.tolist() == ["8", "7", "9"] and run.attrs["origin"] == name
+
+
+@pytest.mark.parametrize("name", ["theirs.tsv", "theirs.csv"])
+def test_a_trec_file_under_the_suffix_of_tables_is_a_run(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
+    write_collection(tmp_path / "answers")
+    (tmp_path / name).write_text("A.1 Q0 7 1 0.1 theirs\nA.1 Q0 8 2 0.9 theirs\nA.2 Q0 9 1 2 theirs\n")
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    catalogue.add(tmp_path / "answers")
+    record, _ = imported.import_results(tmp_path / name, collection="answers")
+    assert record.kind == "run" and record.systems == ["theirs"]
+
+
+def test_a_submission_can_be_compared(tmp_path: Path):
+    """What `mirblab import-results` takes, `mirblab diff` and `mirblab report` take."""
+    write_collection(tmp_path / "answers")
+    (tmp_path / "theirs.tsv").write_text("\ufeffA.1\t7\t1\t0.1\ttheirs\nA.1\t8\t2\t0.9\ttheirs\n", "utf-8")
+    run = compare_runs.read_run_file(tmp_path / "theirs.tsv", load_folder(tmp_path / "answers"))
+    assert run.doc_id.tolist() == ["8", "7"] and run.attrs["system"] == "theirs"

@@ -13,7 +13,6 @@ import pandas as pd
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import read_id
-from mirblab.core.text_files import find_file
 from mirblab.data import beir
 from mirblab.sources import lean_views, mini
 from mirblab.sources.metamath import clean_comment
@@ -156,7 +155,7 @@ def _find_folder(root: Path, library: Library) -> Path | None:
     if not library.folders:
         return paths.bundled_path("data", "mini", "cards")
     for name in library.folders:
-        if find_file(root / name, "corpus") or (root / name / lean_views.FILE).is_file():
+        if beir.find_texts(root / name, "corpus") or (root / name / lean_views.FILE).is_file():
             return root / name
     return None
 

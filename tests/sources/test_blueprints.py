@@ -18,6 +18,7 @@ from built_collections import card, content, judged, judged_by_split, rows, text
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.data.beir import convert_corpus
 from mirblab.data.collection import load_folder
 from mirblab.sources import catalogue, history
 from mirblab.sources.blueprints import build, lean_source, premises
@@ -25,6 +26,7 @@ from mirblab.sources.blueprints.build import Blueprint, leaks_statement
 from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_verso_nodes, statement_environments
 from mirblab.sources.blueprints.repository import Repository, read_repositories
 from mirblab.sources.shared import release
+from mirblab.sources.shared.latex import STOPPED
 
 SMALL = paths.bundled_path("data", "mini", "blueprint")
 
@@ -217,6 +219,21 @@ def test_the_same_repositories_give_the_same_bytes(built: dict[str, Path], tmp_p
     assert found["revision"] == card(built["blueprints"])["revision"]
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_what_macos_adds_to_an_archive_is_no_part_of_it(built: dict[str, Path], tmp_path: Path, kind: str):
+    """Neither a second folder beside that of the repository, nor a second file beside each."""
+    shutil.copytree(SMALL, tmp_path / "plain" / "small")
+    for name in ("__MACOSX/small/._a.lean", "small/._b.tex", "._small"):
+        (tmp_path / "plain" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "plain" / name).write_bytes(b"\x00\x05\x16\x07")
+    (tmp_path / "plain" / "small" / "LICENSE").write_text("Apache License")
+    archive = shutil.make_archive(str(tmp_path / "small"), kind, tmp_path / "plain")
+    folder = build.build(archive, tmp_path / "out")[0]
+    assert texts(folder) == texts(built["blueprints"]) and card(folder)["licence"] == "Apache-2.0"
+    release.unpack(Path(archive), tmp_path / "unpacked")
+    assert not [path for path in (tmp_path / "unpacked").rglob("*") if path.name.startswith(("._", "__"))]
+
+
 def test_mathlib_is_found_when_it_is_given(tmp_path: Path):
     """As JSON lines, as a collection, or as its source; the statement that names it becomes a query."""
     statement = "theorem Nat.exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p"
@@ -231,7 +248,8 @@ def test_mathlib_is_found_when_it_is_given(tmp_path: Path):
         "namespace Nat\ntheorem exists_infinite_primes (n : ℕ) : ∃ p, n ≤ p ∧ Prime p := by\n  simp\nend Nat\n", "utf-8"
     )
     (source / "Mathlib" / ".#Prime.lean").symlink_to("someone@somewhere.1234")  # Emacs's lock, a link to no file
-    for place in (lines, tmp_path / "statements", source):
+    convert_corpus(tmp_path / "statements", tmp_path / "in-parts")
+    for place in (lines, tmp_path / "statements", tmp_path / "in-parts", source):
         whole = build.build(SMALL, tmp_path / "out", mathlib=str(place))[0]
         assert judged(whole)["q:blueprint:thm:prime-above"] == {"mathlib:Nat.exists_infinite_primes"}
         assert texts(whole, "corpus")["mathlib:Nat.exists_infinite_primes"] == statement
@@ -245,6 +263,9 @@ def test_broken_mathlib_lines_are_named(tmp_path: Path):
     lines = tmp_path / "views.jsonl"
     lines.write_text('{"name": "Nat"}\n', "utf-8")
     with pytest.raises(MirblabError, match=r"views\.jsonl, line 1: expected 'id' and 'signature'.*found name"):
+        build.build(SMALL, tmp_path / "out", mathlib=str(lines))
+    lines.write_text('{"id": "Nat", "signature": "def Nat : Type"}\n', "utf-8")
+    with pytest.raises(MirblabError, match=r"none of the 1 declarations .* such as Nat\.exists_infinite_primes; give"):
         build.build(SMALL, tmp_path / "out", mathlib=str(lines))
     assert not (tmp_path / "out").exists()
 
@@ -536,6 +557,26 @@ A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes.
     assert (node.label, node.names, node.kind) == ("s", [["a.b"]], "satz")
     assert node.text == r"A diagram \begin{tikzcd} A \arrow[r] & B \end{tikzcd} commutes."
     assert odd[r"\lean outside of a statement"] == 2
+
+
+def test_nothing_is_read_that_latex_does_not_print():
+    r"""Neither in `\iffalse`, nor after the end of the document or of the file; files that go on are counted."""
+    source = r"""\begin{lemma}\label{s}\lean{a} Said.\end{lemma}
+\iffalse\begin{lemma}\lean{b} Withdrawn.\end{lemma}\else\begin{lemma}\lean{c} Kept.\end{lemma}\fi
+\begin{verbatim}\end{document}\end{verbatim}
+\verb|\endinput|\begin{lemma}\lean{d} Below code.\end{lemma}
+\ifx\x\undefined\else\endinput\fi\begin{lemma}\lean{e} Below a guard.\end{lemma}
+"""
+    for end, rest, count in ((r"\end{document}", "", 0), (r"\endinput", r"\begin{lemma}\lean{z} Old.\end{lemma}", 1)):
+        odd: Counter[str] = Counter()
+        nodes = read_latex_nodes(f"{source}{end}\n{rest}", ["lemma"], "", odd)
+        assert [node.names[0][0] for node in nodes] == ["a", "c", "d", "e"]
+        assert odd[STOPPED] == count
+        odd = Counter()
+        read = "".join(text for _, text in premises.read_in_order({"a.tex": f"{source}{end}\n{rest}"}, odd))
+        assert "Below a guard" in read and "Withdrawn" not in read and "Old" not in read and odd[STOPPED] == count
+    inputs = {"a.tex": r"\documentclass{x}\input{b}\end{document}\input{c}", "b.tex": "B", "c.tex": "C"}
+    assert "C" not in "".join(text for _, text in premises.read_in_order(inputs, Counter()))
 
 
 def test_verso_blocks_end_where_they_say():

@@ -11,6 +11,7 @@ import pytest
 from built_collections import card, content, rows, texts
 
 from mirblab.core.errors import MirblabError
+from mirblab.data.beir import convert_corpus
 from mirblab.data.collection import load_folder
 from mirblab.sources import mini, same_theorem
 from mirblab.sources.same_theorem import LIBRARIES, read_same_theorem
@@ -105,6 +106,18 @@ def test_statements_of_blueprints_are_those_in_latex(tmp_path: Path):
     assert {(row["title"], row["text"]) for row in documents.values()} == {("On it", f"text of {i}") for i in documents}
     queries = texts(folders["same-theorem-blueprints-mathlib"], "queries")
     assert queries and all(text == f"On it. text of {name}" for name, text in queries.items())
+
+
+def test_a_library_in_parts_is_read(tmp_path: Path):
+    """As one in a file is."""
+    root = write_libraries(tmp_path / "here")
+    folders = same_theorem.build(root, tmp_path / "out")
+    setmm = root / LIBRARIES["setmm"].folders[-1]
+    convert_corpus(setmm, setmm)
+    (setmm / "corpus.jsonl").unlink()
+    assert [content(folder) for folder in same_theorem.build(root, tmp_path / "again")] == [
+        content(folder) for folder in folders
+    ]
 
 
 def test_the_judged_statements_can_be_a_corpus_of_their_own(tmp_path: Path):

@@ -7,16 +7,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
-from mirblab.core.text_files import find_file
+from mirblab.data import beir
 from mirblab.sources.blueprints import lean_source, repository
 from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
 from mirblab.sources.shared import latex, readers, release
 from mirblab.sources.shared.latex import find_environments
 from mirblab.sources.shared.macros import (
     Macro,
+    choose_branches,
     expand_macros,
     find_circular_macros,
     find_internal_macros,
@@ -66,9 +68,19 @@ class Node:
     file: str = ""
 
 
+def printed_source(source: str, odd: Counter[str]) -> str:
+    r"""Return LaTeX as far as TeX reads it, without comments, code and what stands between `\iffalse` and `\fi`.
+
+    >>> printed_source(r"One. \iffalse Two. \fi Three. % Four.", Counter())
+    'One. Three. '
+    """
+    source = latex.cut_at_end(latex.strip_comments(source), odd)
+    return choose_branches(latex.drop_environments(source, CODE, " "), {"iftrue": True, "iffalse": False})
+
+
 def statement_environments(sources: Iterable[str]) -> set[str]:
     """Return the environments that hold statements: the usual ones and those that *sources* define."""
-    named = {name.strip() for source in sources for name in _NEW.findall(latex.strip_comments(source))}
+    named = {name.strip() for source in sources for name in _NEW.findall(printed_source(source, Counter()))}
     found = STATEMENTS | named
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
 
@@ -80,7 +92,7 @@ def gather_macros(files: Mapping[str, str]) -> dict[str, Macro]:
     """
     odd, macros = Counter[str](), dict[str, Macro]()
     for path in sorted(files):
-        macros |= read_macros(latex.strip_comments(files[path]), odd)[0]
+        macros |= read_macros(printed_source(files[path], odd), odd)[0]
     kept = {*latex.KEPT, r"\todo"}
     macros = {name: macro for name, macro in macros.items() if name not in kept and not name.endswith("}")}
     unusable = find_circular_macros(macros) | find_internal_macros(macros)
@@ -110,7 +122,7 @@ def read_latex_nodes(
     source: str, known: Iterable[str], file: str, odd: Counter[str], macros: Mapping[str, Macro] | None = None
 ) -> list[Node]:
     r"""Return the nodes of one LaTeX file, those without \lean left out; *known* environments are statements."""
-    source = latex.drop_environments(latex.strip_comments(source), CODE, " ")
+    source = printed_source(source, odd)
     blocks, _, _ = find_environments(source, [re.escape(kind) for kind in {*known, "proof"}], odd)
     nodes: list[Node] = []
     taken = 0
@@ -149,15 +161,26 @@ def read_mathlib_statements(place: str, wanted: Collection[str]) -> tuple[dict[s
     """Return the statements of the *wanted* declarations of mathlib by name, and their source for the card.
 
     *place* is a collection of declarations, JSON lines with `id` and `signature`, a checkout or an archive; "" is none.
+    MirblabError where it has none of the *wanted* ones.
     """
-    path = paths.expand_home(place)
     if not place:
         return {}, {}
-    lines = (
-        find_file(path, "corpus") if path.is_dir() else path if path.name.endswith((".jsonl", ".jsonl.gz")) else None
-    )
-    if lines is not None:
-        return _of_lines(lines, wanted), {"file": f"{path.name}/{lines.name}" if path.is_dir() else path.name}
+    statements, source = _read_mathlib(place, wanted)
+    if wanted and not statements:
+        raise MirblabError(
+            f"{place} has none of the {len(wanted):,} declarations of mathlib that are named, such as {min(wanted)}; "
+            "give mathlib itself, a collection of its declarations, or JSON lines with id and signature, or nothing"
+        )
+    return statements, source
+
+
+def _read_mathlib(place: str, wanted: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    path = paths.expand_home(place)
+    if path.is_dir() and (corpus := beir.find_texts(path, "corpus")):
+        rows = ((f"{path}, row {number}", row) for number, row in enumerate(beir.read_rows(path, "corpus"), 1))
+        return _of_rows(rows, wanted), {"file": f"{path.name}/{corpus.relative_to(path).as_posix()}"}
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return _of_rows(readers.read_rows(path, None, Counter()), wanted), {"file": path.name}
     with release.open_origin(place, ADDRESS) as opened:
         return _of_source(opened.folder, wanted), {"source": opened.shown, "commit": opened.commit}
 
@@ -307,9 +330,9 @@ def _of_source(folder: Path, wanted: Collection[str]) -> dict[str, str]:
     return statements
 
 
-def _of_lines(path: Path, wanted: Collection[str]) -> dict[str, str]:
+def _of_rows(rows: Iterable[tuple[str, Mapping[str, Any]]], wanted: Collection[str]) -> dict[str, str]:
     statements: dict[str, str] = {}
-    for place, record in readers.read_rows(path, None, Counter()):
+    for place, record in rows:
         name, text = record.get("id", record.get("_id")), record.get("signature", record.get("text"))
         if not isinstance(name, str) or not isinstance(text, str):
             columns = ", ".join(record)

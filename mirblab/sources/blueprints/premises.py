@@ -13,9 +13,15 @@ from itertools import accumulate
 from pathlib import Path
 
 from mirblab.core import atomic_files
-from mirblab.sources.blueprints.nodes import CODE, Node, clean_statement, gather_macros, statement_environments
+from mirblab.sources.blueprints.nodes import (
+    Node,
+    clean_statement,
+    gather_macros,
+    printed_source,
+    statement_environments,
+)
 from mirblab.sources.blueprints.repository import Repository, content_revision
-from mirblab.sources.shared import builder, latex
+from mirblab.sources.shared import builder
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds
 from mirblab.sources.shared.latex import Environment, find_environments
 from mirblab.sources.shared.release import Origin
@@ -158,7 +164,7 @@ def read_in_order(files: Mapping[str, str], odd: Counter[str]) -> Iterator[tuple
     It begins with the main files, which have a \documentclass, and follows \input and \include, to each file once; what
     no main file reads is left out. Without a main file it begins with all files, sorted.
     """
-    plain = {path: latex.drop_environments(latex.strip_comments(files[path]), CODE, " ") for path in sorted(files)}
+    plain = {path: printed_source(files[path], odd) for path in sorted(files)}
     main = [path for path in plain if r"\documentclass" in plain[path]] or list(plain)
     read: set[str] = set()
     for path in main:

@@ -37,12 +37,13 @@ Documents = dict[str, dict[str, Place]]  # by the first file of each: its files 
 
 
 def read_sources(files: Mapping[str, Path], encoding: str, odd: Counter[str]) -> dict[str, str]:
-    r"""Return the texts of LaTeX files without comments, and without definitions of `\begin` and `\end`.
+    r"""Return the texts of LaTeX files as far as TeX reads them, without comments.
 
-    Before each beginning of an environment stands a mark of its line, see `find_line`. What cannot be read is counted
-    in *odd*; MirblabError when that is all.
+    Definitions of `\begin` and `\end` are left out. Before each beginning of an environment stands a mark of its line,
+    see `find_line`. What cannot be read is counted in *odd*; MirblabError when that is all.
     """
-    texts = {name: latex.strip_comments(text) for name, text in _decoded(files, encoding, odd).items()}
+    decoded = _decoded(files, encoding, odd)
+    texts = {name: latex.cut_at_end(latex.strip_comments(text), odd) for name, text in decoded.items()}
     _refuse(texts, odd)
     return texts
 
@@ -121,7 +122,7 @@ def document_files(path: Path, encoding: str = "") -> dict[str, Path]:
     while names:
         name = names.pop()
         try:
-            text = latex.strip_comments(decode_source(files[name], encoding))
+            text = latex.cut_at_end(latex.strip_comments(decode_source(files[name], encoding)), Counter())
         except MirblabError:  # which `read_sources` raises, or counts
             continue
         packages = [[posixpath.join(posixpath.dirname(name), each)] for ends in _packages(text) for each in ends]

@@ -80,6 +80,14 @@ _COMMENT = re.compile(
     r"|(?P<comment>%[^\n]*(?:\n(?![ \t]*\n)[ \t]*)?)",
     re.DOTALL,
 )
+# Where TeX stops reading a file, outside of code; one in a branch or in the body of a command is only sometimes read.
+_STOPS = re.compile(
+    r"\\begin\s*\{(?P<code>(?:verbatim|Verbatim|lstlisting|alltt|comment)\*?|minted)\}"
+    r"|\\(?:verb|lstinline)\*?(?P<mark>[^\sA-Za-z*{])[^\n]{0,300}?(?P=mark)"
+    r"|(?P<stop>\\end\s*\{document\}|\\endinput(?![A-Za-z@]))(?!\s*(?:\\(?:fi|else)(?![A-Za-z@])|\}))|\\[^A-Za-z]",
+    re.DOTALL,
+)
+STOPPED = r"files with text after \end{document} or \endinput, which TeX does not read (left out)"
 _REFERENCE = re.compile(
     r"\\(?!href|hyperref\s*\[)[A-Za-z]{0,9}[rR]ef\*?\s*(?:\[[^][{}]*\]\s*){0,4}\{([^{}]*)\}|\\hyperref\s*\[([^][]*)\]"
 )
@@ -221,6 +229,25 @@ def strip_comments(source: str) -> str:
             position = end.end() if end else position
             endless |= set() if end else {match["code"]}
     return "".join([*parts, source[last:]])
+
+
+def cut_at_end(source: str, odd: Counter[str]) -> str:
+    r"""Return *source* (without comments) up to `\end{document}` or `\endinput`; a text after it counts in *odd*.
+
+    >>> cut_at_end(r"A \verb|\endinput| lemma. \endinput An older one.", odd := Counter()), odd.total()
+    ('A \\verb|\\endinput| lemma. ', 1)
+    """
+    position = 0
+    while match := _STOPS.search(source, position):
+        position = match.end()
+        if match["stop"]:
+            if source[position:].strip():
+                odd[STOPPED] += 1
+            return source[: match.start()]
+        if match["code"]:
+            end = _end_pattern(match["code"]).search(source, position)
+            position = end.end() if end else position
+    return source
 
 
 def _end_pattern(name: str) -> re.Pattern[str]:

@@ -293,7 +293,10 @@ def fetch_dataset(hub: str, revision: str, *, choose: ChooseParts, instead: str)
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a zip or tar archive with checks of its paths and its size; MirblabError when that is impossible."""
+    """Unpack a zip or tar archive with checks of its paths and its size; MirblabError when that is impossible.
+
+    What macOS adds to an archive, `__MACOSX` and files whose names begin with "._", is left out.
+    """
     try:
         extract = _unpack_zip if _is_zip(archive) else _unpack_tar
         extract(archive, folder)
@@ -313,11 +316,12 @@ def _is_zip(archive: Path) -> bool:
 
 def _unpack_tar(archive: Path, folder: Path) -> None:
     with text_files.open_archive(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
-        size = 0
+        size, wanted = 0, list[tarfile.TarInfo]()
         for member in tar:
             size += member.size
             text_files.check_unpacked_size(archive, size)
-        tar.extractall(folder, filter="data")
+            wanted += [] if _is_of_macos(member.name) else [member]
+        tar.extractall(folder, wanted, filter="data")
 
 
 def _unpack_zip(archive: Path, folder: Path) -> None:
@@ -326,7 +330,12 @@ def _unpack_zip(archive: Path, folder: Path) -> None:
         for name in map(PurePosixPath, packed.namelist()):
             if name.is_absolute() or ".." in name.parts:
                 raise ValueError(f"'{name}' would lie outside of the folder")
-        packed.extractall(folder)
+        packed.extractall(folder, [name for name in packed.namelist() if not _is_of_macos(name)])
+
+
+def _is_of_macos(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return "__MACOSX" in parts or bool(parts and parts[-1].startswith("._"))
 
 
 def clone(url: str, folder: Path, *, whole: bool = False) -> str:

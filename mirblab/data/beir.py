@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import chain, islice
 from pathlib import Path
@@ -21,8 +22,12 @@ from mirblab.data.parts import Document
 from mirblab.data.parts_writer import RepeatedId, write_parts
 
 BLOCK = 1 << 15
+DUMP_TAG = re.compile(r"[^<>|\s]+")  # in a dump of Stack Exchange, as <algebra><topology> or |algebra|topology|
 LARGE = 500_000  # documents of a corpus that is written in one file
 GROUPS = "groups.tsv"
+# The files that list documents for each query, and the key of the list in their lines.
+LIST_KEYS = {"candidates": "candidate-ids", "excluded_ids": "excluded-ids"}
+QueryLists = dict[str, dict[str, list[str]]]  # by the stem of the file, the documents of each query
 
 
 def read_texts(folder: Path, stem: str) -> pd.DataFrame:
@@ -193,6 +198,18 @@ def count_queries(folder: Path) -> dict[str, int]:
     return counts
 
 
+def read_judgements(folder: Path, split: str) -> list[tuple[str, str, str]]:
+    """Return query, document and score of each judgement of a split as they are written; broken lines are left out.
+
+    >>> read_judgements(Path("nowhere"), "test")
+    []
+    """
+    path = folder / "qrels" / f"{split}.tsv"
+    if not path.is_file():
+        return []
+    return [(query, doc, score.strip()) for _, query, doc, score in _read_judgements(path, LineProblems(path))]
+
+
 def has_queries(folder: Path, split: str) -> bool:
     """Return whether a folder has a judgement, and so a query, for a split."""
     path = folder / "qrels" / f"{split}.tsv"
@@ -242,6 +259,55 @@ def read_groups(folder: Path, all_query_ids: Set[str], relevant: pd.DataFrame) -
             rows[cells] = None
     problems.raise_if_any()
     return pd.DataFrame(list(rows), columns=["query_id", "group", "doc_id"], dtype="str")
+
+
+def read_group_rows(folder: Path) -> list[tuple[str, ...]]:
+    """Return the rows of `groups.tsv`, query, group and document, as they are written; none without the file.
+
+    >>> read_group_rows(Path("nowhere"))
+    []
+    """
+    path = folder / GROUPS
+    if not path.is_file():
+        return []
+    rows = [tuple(text.split("\t")) for _, text in read_lines(path, LineProblems(path))]
+    return rows[1:] if rows[:1] == [("query-id", "group", "corpus-id")] else rows
+
+
+def read_lists(folder: Path) -> QueryLists:
+    """Return the documents that `candidates.jsonl` and `excluded_ids.jsonl` list, by stem and query, unchecked.
+
+    A file that is not there has no entry. MirblabError for broken lines.
+
+    >>> read_lists(Path("nowhere"))
+    {}
+    """
+    found: QueryLists = {}
+    for stem, key in LIST_KEYS.items():
+        if path := find_file(folder, stem):
+            problems, found[stem] = LineProblems(path), {}
+            for number, record in read_records(path, problems):
+                try:
+                    names = found[stem].setdefault(ids.read_id(record, "query-id"), [])
+                    names += _ids_of_list(record.get(key), key)
+                except MirblabError as error:
+                    problems.note(number, str(error))
+            problems.raise_if_any()
+    return found
+
+
+def write_lists(folder: Path, lists: QueryLists) -> None:
+    """Write what `read_lists` reads; the lists of each stem become one file, also if there are none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_lists(Path(folder), {"excluded_ids": {"q1": ["d2", "d3"]}})
+    ...     read_lists(Path(folder))
+    {'excluded_ids': {'q1': ['d2', 'd3']}}
+    """
+    for stem, listed in lists.items():
+        rows = ({"query-id": query, LIST_KEYS[stem]: names} for query, names in listed.items())
+        _write_lines(folder / f"{stem}.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 def read_id_lists(
@@ -295,7 +361,7 @@ def write_collection(
     queries: Iterable[Mapping[str, Any]],
     qrels: Mapping[str, Iterable[tuple[str, str, int]]],
     card: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
-    groups: Iterable[tuple[str, str, str]] = (),
+    groups: Iterable[tuple[str, ...]] = (),
     *,
     in_one_file: bool = False,
 ) -> Path:
@@ -337,13 +403,24 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
+def split_tags(text: str) -> list[str]:
+    """Return the tags in a text with commas, or in one of the notations of Stack Exchange's dumps.
+
+    >>> split_tags("real analysis, limits"), split_tags("<algebra><topology>"), split_tags("|a|b|")
+    (['real analysis', 'limits'], ['algebra', 'topology'], ['a', 'b'])
+    """
+    if text.lstrip()[:1] in ("<", "|"):
+        return DUMP_TAG.findall(text)
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
+
+
 def _order_and_tags(record: Mapping[str, Any]) -> tuple[int | None, list[str] | None]:
-    """Return order and tags of a row, at its top level or in its `metadata`; tags may be one text with commas."""
+    """Return order and tags of a row, at its top level or in its `metadata`; tags may be one text, see `split_tags`."""
     metadata = record.get("metadata")
     inner = metadata if isinstance(metadata, dict) else {}
     order, tags = (record.get(key, inner.get(key)) for key in ("order", "tags"))
     if isinstance(tags, str):
-        tags = [tag.strip() for tag in tags.split(",") if tag.strip()]
+        tags = split_tags(tags)
     return (
         order if isinstance(order, int) and not isinstance(order, bool) and abs(order) < 2**63 else None,
         [intern(str(tag)) for tag in tags] if isinstance(tags, list) else None,

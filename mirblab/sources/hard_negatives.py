@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import random
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
-from mirblab.core import atomic_files, paths
+from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
 from mirblab.data import beir as on_disk
 from mirblab.data import digests
-from mirblab.data.collection import read_card_table
+from mirblab.data.collection import Collection, read_card_table, read_splits
+from mirblab.data.near_duplicates import fold_text
 from mirblab.sources import mini
 from mirblab.sources.shared import builder, latex
-from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, fold_text
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row
 from mirblab.sources.shared.release import Origin
 
 HIDDEN = "\ue000"
@@ -91,11 +92,12 @@ _PAIR = re.compile(r"_\{(?P<pair>[i-npq]{2})\}")
 _TOKEN = re.compile(r"[^\W\d_]+|\d+|[^\w\s$(){}\[\]\\,.;:'\"`]")
 _LONGEST = 200  # signs of an edit that are kept in the metadata
 DEFAULT = "stacks-qa"
+NEAR = 5  # proofs of similar statements for each query
 NOTE = (
     "Corrupted copies are made by rule and read by nobody: some mistakes may do no harm. Equal scores are ordered by "
     "id, descending, and a copy comes before its original, so a system that scores both alike gains nothing."
 )
-KEPT = ("task", "instruction", "relevance_levels", "relevant_from")
+KEPT = ("task", "instruction", "relevance_levels", "relevant_from", "candidates", "language")
 # "Injective" and "surjective" are opposites of maps only, not of modules or resolutions.
 NOTION = re.compile(
     r"(?:\b(?P<article>an?)\s+)?(?<![-\w])(?P<word>"
@@ -131,13 +133,15 @@ class Corrupted(NamedTuple):
     text: str
 
 
-def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5) -> list[Path]:
+def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = NEAR) -> list[Path]:
     """Write <name>-hard and <name>-hard-pool under *out* and return their folders.
 
     *origin* is a collection, statement to proof, by name or folder (None: stacks-qa). Its corpus gains at most one
     wrong copy per relevant proof of test and kind of mistake (`KINDS`), drawn with *seed* and judged 0. In
     <name>-hard-pool a query may return only its proofs, their wrong copies, and the proofs of the *near* most similar
-    statements, so that nDCG@1 and RR show whether a system prefers the true proof.
+    statements, so that nDCG@1 and RR show whether a system prefers the true proof. What a query of the origin may not
+    return it may not return here, nor a wrong copy of it. MirblabError for the rule "tags", by which no copy could ever
+    be returned.
     """
     if near < 0:
         raise MirblabError(f"near must be 0 or more, found {near}")
@@ -150,14 +154,13 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, near: int = 5)
     licence = str(source.card.get("licence") or "unknown")
     where = Origin(out, str(source.card.get("source", "")), str(source.card.get("revision", "")), shown)
     with builder.replace_folders(out, names) as folders:
-        for target, pools in zip(folders, ({}, negatives.pools(source.proofs)), strict=True):
-            if pools:
-                lists = [{"query-id": query, "candidate-ids": names} for query, names in pools.items()]
-                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in lists)
-                atomic_files.write_text(target / "candidates.jsonl", "".join(lines))
+        for target, pools in zip(folders, ({}, negatives.pools(source)), strict=True):
             about = _about(source, negatives, bool(pools)) | {"seed": seed, "near": near}
             parts = _parts(source, negatives, pools)
-            builder.write_collection(target, parts, about, where, builder="hard", revision="unknown", licence=licence)
+            options = ({"seed": seed} if seed else {}) | ({"near": near} if near != NEAR else {})
+            builder.write_collection(
+                target, parts, about, where, builder="hard", revision="unknown", licence=licence, options=options
+            )
     return [out / name for name in names]
 
 
@@ -176,6 +179,12 @@ def _opened(name: str, out: Path) -> Iterator[tuple[Path, str]]:
 
 def _read(folder: Path) -> _Source:
     digests.check_digests(folder)
+    whole = read_splits(folder, ["test"])[0]
+    if "tags" in whole.candidates.names:
+        raise MirblabError(
+            f"the card of {whole.name} says candidates = 'tags', by which no wrong copy could be returned, since it "
+            "has the tags of its proof; take the rule out of the card of a copy of it, and make that one hard"
+        )
     corpus, queries = (on_disk.read_texts(folder, stem) for stem in ("corpus", "queries"))
     about = read_card_table(folder)
     judged: dict[str, list[Judgement]] = {}
@@ -187,7 +196,19 @@ def _read(folder: Path) -> _Source:
             relevant = proofs.setdefault(query, [])
             if relevance >= about.get("relevant_from", 1) and doc not in relevant:
                 relevant.append(doc)
-    return _Source(_rows(folder, "corpus"), _rows(folder, "queries"), about, judged["test"], proofs)
+    rows = _rows(folder, "corpus"), _rows(folder, "queries")
+    lists, groups = on_disk.read_lists(folder), on_disk.read_group_rows(folder)
+    return _Source(*rows, about, judged["test"], proofs, lists, groups, partial(_permits, whole))
+
+
+def _permits(collection: Collection, query: str, doc: str) -> bool:
+    """Return whether a query of a collection may return a document."""
+    if not collection.candidates.rules:
+        return True
+    places = (
+        ids.get_indexer(pd.Index([name])) for ids, name in ((collection.query_ids, query), (collection.doc_ids, doc))
+    )
+    return bool(collection.candidates.permits(*places)[0])
 
 
 def _rows(folder: Path, stem: str) -> dict[str, Row]:
@@ -202,7 +223,7 @@ def _negatives(source: _Source, seed: int, n_near: int) -> _Negatives:
     proof_ids = sorted({doc for query in query_ids for doc in source.proofs[query]})
     by_proof = corrupt_documents(source.corpus, proof_ids, seed, left_out)
     texts = {name: row["text"] for name, row in source.queries.items()}
-    near = find_nearest_proofs(texts, source.proofs, query_ids, n_near)
+    near = find_nearest_proofs(texts, source.proofs, query_ids, n_near, source.permits)
     copies = {query: [row for doc in source.proofs[query] for row in by_proof[doc]] for query in query_ids}
     left_out["queries without a corrupted copy of their proof"] = sum(not rows for rows in copies.values())
     left_out["queries without a relevant document"] = sum(not source.proofs[query] for query in query_ids)
@@ -228,8 +249,10 @@ def corrupt_documents(
                 texts.add(fold_text(bad.text))
                 edit = {"of": name, "before": bad.before[:_LONGEST], "after": bad.after[:_LONGEST]}
                 more = {**(row.get("metadata") or {}), "corrupted": kind, **edit}
+                same: Row = {key: row[key] for key in ("order", "tags") if key in row}
+                title = row.get("title") or ""
                 copies[name].append(
-                    {"_id": f"{name}~{kind}", "title": row.get("title") or "", "text": bad.text, "metadata": more}
+                    {"_id": f"{name}~{kind}", "title": title, "text": bad.text, **same, "metadata": more}
                 )
     return copies
 
@@ -326,12 +349,16 @@ def reverse_implications(proof: str) -> Iterator[Change]:
 
 
 def find_nearest_proofs(
-    texts: Mapping[str, str], proofs: Mapping[str, Sequence[str]], query_ids: Sequence[str], n: int
+    texts: Mapping[str, str],
+    proofs: Mapping[str, Sequence[str]],
+    query_ids: Sequence[str],
+    n: int,
+    permits: Callable[[str, str], bool] = lambda query, doc: True,
 ) -> dict[str, list[str]]:
     """Return for each query the first proofs of the *n* other statements whose texts score highest by BM25.
 
-    BM25 is that of Lucene (k1 = 1.2, b = 0.75); ties go by id. Statements without a shared word or with its proof do
-    not count.
+    BM25 is that of Lucene (k1 = 1.2, b = 0.75); ties go by id. Statements without a shared word, with its proof, or
+    with a proof that the query may not return, as *permits* says, do not count.
     """
     import bm25s
     import numpy as np
@@ -345,7 +372,8 @@ def find_nearest_proofs(
             scores, relevant = index.get_scores(_TOKEN.findall(texts[query].casefold())), set(proofs[query])
             ranked = (stated[number] for number in np.argsort(-scores, kind="stable") if scores[number] > 0)
             others = (proofs[name][0] for name in ranked if name != query and not relevant.intersection(proofs[name]))
-            nearest[query] = list(itertools.islice(dict.fromkeys(others), n))
+            allowed = filter(partial(permits, query), dict.fromkeys(others))
+            nearest[query] = list(itertools.islice(allowed, n))
             bar.update()
     return nearest
 
@@ -416,16 +444,34 @@ def _parts(source: _Source, negatives: _Negatives, pools: dict[str, list[str]]) 
     if pools:
         wanted = {name for names in pools.values() for name in names}
         corpus = {name: row for name, row in corpus.items() if name in wanted}
+    asked = {query: docs for query, docs in negatives.near.items() if not pools or query in pools}
     queries = (
         _with_metadata(
             source.queries[query], {"negatives": dict(sorted(negatives.counts(query).items())), "near": docs}
         )
-        for query, docs in negatives.near.items()
-        if not pools or query in pools
+        for query, docs in asked.items()
     )
     wrong = [(query, row["_id"], 0) for query, rows in negatives.copies.items() for row in rows]
-    judged = [pair for pair in (*source.judged, *wrong) if pair[1] in corpus]
-    return CollectionRows(corpus.values(), queries, {"test": judged}, Counter(negatives.left_out))
+    judged = [pair for pair in (*source.judged, *wrong) if pair[0] in asked and pair[1] in corpus]
+    groups = [row for row in source.groups if row[0] in asked and row[2] in corpus]
+    lists = _lists(source, negatives, asked, corpus) | ({"candidates": pools} if pools else {})
+    left_out = Counter(negatives.left_out)
+    return CollectionRows(corpus.values(), queries, {"test": judged}, left_out, groups, lists)
+
+
+def _lists(source: _Source, negatives: _Negatives, asked: Container[str], corpus: Container[str]) -> on_disk.QueryLists:
+    """Return the source's lists of documents, each with its wrong copies, without what is not asked or not there."""
+    copies: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in (row for rows in negatives.copies.values() for row in rows):
+        copies[row["metadata"]["of"]][row["_id"]] = None
+    return {
+        stem: {
+            query: [name for doc in docs for name in (doc, *copies.get(doc, ())) if name in corpus]
+            for query, docs in listed.items()
+            if query in asked
+        }
+        for stem, listed in source.lists.items()
+    }
 
 
 def _with_metadata(row: Row, more: Row) -> Row:
@@ -442,13 +488,19 @@ def _about(source: _Source, negatives: _Negatives, is_pool: bool) -> Row:
 
 @dataclass
 class _Source:
-    """A collection to be made harder: rows by id, card, judgements of test, relevant documents of each statement."""
+    """A collection to be made harder: rows by id, card, judgements of test, relevant documents of each statement.
+
+    `lists`, `groups` and `permits` say what a query may return, and which relevant documents replace each other.
+    """
 
     corpus: dict[str, Row]
     queries: dict[str, Row]
     card: Row
     judged: list[Judgement]
     proofs: dict[str, list[str]]
+    lists: on_disk.QueryLists
+    groups: list[tuple[str, ...]]
+    permits: Callable[[str, str], bool]
 
 
 @dataclass
@@ -459,12 +511,13 @@ class _Negatives:
     near: dict[str, list[str]]
     left_out: Counter[str]
 
-    def pools(self, proofs: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """Return the candidates of each query, relevant documents first."""
-        pools = {
-            query: [*proofs[query], *(row["_id"] for row in rows), *self.near[query]]
-            for query, rows in self.copies.items()
-        }
+    def pools(self, source: _Source) -> dict[str, list[str]]:
+        """Return the candidates of each query, relevant documents first, without what its list in the source lacks."""
+        pools: dict[str, list[str]] = {}
+        for query, rows in self.copies.items():
+            listed = source.lists.get("candidates", {}).get(query, source.corpus)
+            copies = (row["_id"] for row in rows if row["metadata"]["of"] in listed)
+            pools[query] = [*(doc for doc in source.proofs[query] if doc in listed), *copies, *self.near[query]]
         return {query: list(dict.fromkeys(names)) for query, names in pools.items() if names}
 
     def counts(self, query: str) -> Counter[str]:

@@ -20,7 +20,6 @@ from mirblab.core.atomic_files import make_folder
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.data import beir
-from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row
 
@@ -62,7 +61,8 @@ def build(
         chosen = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
         command = shlex.join(["mirblab", "build", source, "--from", address, *days, *chosen])
         names = {f"{name}-at-{label}": name for name in rows}
-        with builder.replace_folders(out, tuple(names)) as folders:
+        unasked = [folder for folder, name in names.items() if not rows[name].queries]
+        with builder.replace_folders(out, tuple(names), unasked) as folders:
             for folder in folders:
                 card = before.cards[names[folder.name]]
                 card |= {"name": folder.name, "source": address, "revision": before.commit, "at": at,
@@ -140,7 +140,8 @@ def _read_rows(folder: Path, card: Row) -> CollectionRows:
         pairs = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
         judged[path.stem] = [(query, document, int(grade)) for query, document, grade in pairs]
     corpus, queries = (list(beir.read_rows(folder, stem)) for stem in ("corpus", "queries"))
-    return CollectionRows(corpus, queries, judged, Counter(card["counts"]["left_out"]))
+    left_out = Counter(card["counts"]["left_out"])
+    return CollectionRows(corpus, queries, judged, left_out, beir.read_group_rows(folder), beir.read_lists(folder))
 
 
 def _with_later_queries(before: State, after: State) -> dict[str, CollectionRows]:
@@ -150,14 +151,13 @@ def _with_later_queries(before: State, after: State) -> dict[str, CollectionRows
     """
     found: dict[str, CollectionRows] = {}
     for name in (name for name in before.rows if name in after.rows):
-        parts, n_new = _later(before.rows[name], after.rows[name])
+        parts, n_new = _later(before.rows[name], after.rows[name], before.cards[name])
         n_asked = len({query for query, *_ in parts.judged["test"]})
         if n_asked < max(1, _LEAST_SHARE * n_new):
             say(f"{name}: {n_asked:,} of {n_new:,} new statements have an answer that was there; left out")
-        # One task may have two collections with different candidate rules, which a period makes the same.
+        # One task may have two collections with different candidate rules, which are the same for what is new.
         elif all(parts.judged["test"] != other.judged["test"] for other in found.values()):
             found[name] = parts
-            before.cards[name]["candidates"] = []  # every document is earlier than every query, and none is the query
     if not found:
         raise MirblabError(
             f"between {before.day} and {after.day} no collection has enough new statements that use one that was "
@@ -166,14 +166,25 @@ def _with_later_queries(before: State, after: State) -> dict[str, CollectionRows
     return found
 
 
-def _later(before: CollectionRows, after: CollectionRows) -> tuple[CollectionRows, int]:
-    """Return *before* with the new statements of *after* as test queries, and how many statements are new."""
+def _later(before: CollectionRows, after: CollectionRows, card: Row) -> tuple[CollectionRows, int]:
+    """Return *before* with the new statements of *after* as test queries, and how many statements are new.
+
+    Every document is older than a new statement, also by the rule "earlier" of the *card*.
+    """
     corpus, left_out = list(before.corpus), Counter[str]()
-    same_text = Counter(fold_text(row["text"]) for row in corpus)
-    by_text = {text: row["_id"] for row in corpus if same_text[text := fold_text(row["text"])] == 1}
-    texts = {row["_id"]: fold_text(row["text"]) for row in after.corpus}
+    fold = _unfolded if card.get("language") else builder.fold_prose
+    same_text = Counter(fold(row["text"]) for row in corpus)
+    by_text = {text: row["_id"] for row in corpus if same_text[text := fold(row["text"])] == 1}
+    texts = {row["_id"]: fold(row["text"]) for row in after.corpus}
     known = {row["_id"] for row in corpus}
-    asked, earlier = {row["_id"] for row in before.queries}, {fold_text(row["text"]) for row in before.queries}
+    asked, earlier = {row["_id"] for row in before.queries}, {fold(row["text"]) for row in before.queries}
+    rules = card.get("candidates", [])
+    is_ordered = "earlier" in ([rules] if isinstance(rules, str) else rules)
+    latest = 1 + max((_order(row) for row in corpus), default=0)
+
+    def place(name: str) -> str:
+        return name if name in known else by_text.get(texts.get(name, ""), "")
+
     queries: list[Row] = []
     uses: dict[str, list[Judgement]] = {}
     for pairs in after.judged.values():
@@ -183,21 +194,49 @@ def _later(before: CollectionRows, after: CollectionRows) -> tuple[CollectionRow
     for row in after.queries:
         if row["_id"] in asked or row["_id"] in known:
             continue
-        if fold_text(row["text"]) in earlier or fold_text(row["text"]) in same_text:
+        if (text := fold(row["text"])) in earlier or text in same_text:
             left_out["statements of the period whose text was there under another id (no queries)"] += 1
             continue
         given = dict.fromkeys(uses.get(row["_id"], []))
-        renamed = [
-            (query, name if name in known else by_text.get(texts.get(name, ""), ""), grade)
-            for query, name, grade in given
-        ]
+        renamed = [(query, place(name), grade) for query, name, grade in given]
         kept = list(dict.fromkeys(pair for pair in renamed if pair[1]))
         left_out["answers of the period, not judged"] += len(given) - len(kept)
         left_out["statements of the period without an answer that was there (no queries)"] += not kept
         if kept:
-            queries.append(row)
+            queries.append(_ordered(row, latest) if is_ordered else row)
             test += kept
     judged = {"test": test, "dev": before.judged.get("dev", []),
               "train": before.judged.get("train", []) + before.judged.get("test", [])}  # fmt: skip
     n_new = len(queries) + left_out["statements of the period without an answer that was there (no queries)"]
-    return CollectionRows(corpus, [*before.queries, *queries], judged, left_out), n_new
+    new = dict.fromkeys(row["_id"] for row in queries)
+    placed = [(query, group, place(name)) for query, group, name in after.groups if query in new]
+    groups = [*before.groups, *dict.fromkeys(row for row in placed if row[2])]
+    lists = {stem: dict(listed) for stem, listed in before.lists.items()}
+    if "excluded_ids" in after.lists:
+        lists.setdefault("excluded_ids", {})
+    for stem, listed in lists.items():
+        theirs = after.lists.get(stem, {})
+        for query in new:
+            if query in theirs or stem == "candidates":  # of which each query needs a list
+                names = map(place, theirs[query]) if query in theirs else known
+                listed[query] = sorted(set(filter(None, names)))
+    return CollectionRows(corpus, [*before.queries, *queries], judged, left_out, groups, lists), n_new
+
+
+def _unfolded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _order(row: Row) -> int:
+    """Return the place of a row in its library, -1 where it has none."""
+    about = row.get("metadata")
+    order = row.get("order", about.get("order") if isinstance(about, dict) else None)
+    return order if isinstance(order, int) else -1
+
+
+def _ordered(row: Row, order: int) -> Row:
+    """Return a row with another place in its library."""
+    about = row.get("metadata")
+    if "order" in row or not isinstance(about, dict):
+        return row | {"order": order}
+    return row | {"metadata": about | {"order": order}}

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
+from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, fold_text, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, replace_folders
 from mirblab.sources.shared.release import Origin, Release, fetch_dataset
 
 # The nine pairs of fields of Ye et al. 2026, Table 1.

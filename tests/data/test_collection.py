@@ -301,6 +301,16 @@ def test_tags_may_be_one_text_with_commas(make_folder):
     assert load_folder(make_folder(queries=queries)).queries.tags.tolist() == [["functions", "calculus"], []]
 
 
+def test_tags_may_be_written_as_in_a_dump(make_folder):
+    """Of Stack Exchange, in either notation."""
+    queries = [
+        {"_id": "q1", "text": "a", "tags": "<algebra><real-analysis>"},
+        {"_id": "q2", "text": "b", "tags": "|algebra|"},
+    ]
+    found = load_folder(make_folder(queries=queries)).queries.tags.tolist()
+    assert found == [["algebra", "real-analysis"], ["algebra"]]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from built_collections import card, content, rows
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.data.beir import write_lists
 from mirblab.data.collection import load_folder
 from mirblab.sources import hard_negatives
 from mirblab.sources.hard_negatives import KINDS, build, corrupt, find_formula_spans, mask_formulas
@@ -187,7 +189,7 @@ def test_the_card_says_where_it_comes_from_and_what_is_in_it(made: Path):
     """Source, licence and revision of the original; not the name of the paper's collection."""
     found = card(made / "tiny-qa-hard-pool")
     assert (found["source"], found["licence"], found["revision"]) == ("nowhere", "CC0-1.0", "r1")
-    assert found["command"] == "mirblab build hard --from tiny-qa" and "paper" not in found
+    assert found["command"] == "mirblab build hard --from tiny-qa --set near=2" and "paper" not in found
     assert found["instruction"] == "Find." and found["negatives"]["near"] == 4 and found["negatives"]["converse"] == 1
     left_out = found["counts"]["left_out"]
     assert left_out["queries without a corrupted copy of their proof"] == 1
@@ -220,6 +222,37 @@ def test_a_miniature_collection_can_be_made_hard(tmp_path: Path):
     gold = found.qrels[found.qrels.relevance > 0]
     places = [found.query_ids.get_indexer(gold.query_id), found.doc_ids.get_indexer(gold.doc_id)]
     assert found.candidates.permits(*places).all()
+
+
+def test_what_a_query_may_not_return_it_may_not_return_when_it_is_hard(tiny: Path, tmp_path: Path):
+    """By rules and lists of the origin, which hold for the copies of a proof as for the proof; groups stay, too."""
+    (tiny / "card.toml").write_text(f'{CARD}candidates = ["not-self", "judged"]\nlanguage = "Lean"\n')
+    (tiny / "qrels" / "test.tsv").write_text("q\tc\ts\n".replace("q\tc\ts", "query-id\tcorpus-id\tscore")
+                                             + "s1\ts1-proof\t1\ns1\ts3-proof\t0\ns2\ts2-proof\t1\n")  # fmt: skip
+    (tiny / "excluded_ids.jsonl").write_text('{"query-id": "s1", "excluded-ids": ["s4-proof"]}\n')
+    (tiny / "groups.tsv").write_text("query-id\tgroup\tcorpus-id\ns1\t1\ts1-proof\ns3\t1\ts3-proof\n")
+    for found in map(load_folder, build(tiny, tmp_path / "out")):
+        assert found.candidates.names[-2:] == ["not-self", "judged"] and found.card.language == "Lean"
+        assert "excluded_ids" in found.candidates.names
+        assert found.groups is not None and found.groups.doc_id.tolist() == ["s1-proof"]
+        allowed = found.candidates.allowed(found.query_ids.get_indexer(["s1"]))[0]
+        copies = {name for name in found.doc_ids if "~" in name}
+        assert copies and set(found.doc_ids[allowed]) == {"s1-proof", "s3-proof", *copies}
+    lists = {"s1": ["s1-proof"], "s2": ["s2-proof", "s3-proof"], "s3": ["s3-proof"]}
+    write_lists(tiny, {"candidates": lists})
+    (tiny / "card.toml").write_text(CARD)
+    for found in map(load_folder, build(tiny, tmp_path / "listed")):
+        allowed = [set(found.doc_ids[row]) for row in found.candidates.allowed(np.arange(2))]
+        assert allowed == [{"s1-proof", *copies}, {"s2-proof", "s3-proof"}]
+    assert rows(tmp_path / "listed/tiny-qa-hard-pool/queries.jsonl")["s1"]["metadata"]["near"] == []
+
+
+def test_a_rule_by_which_no_copy_could_be_returned_is_refused(make_folder: Callable[..., Path], tmp_path: Path):
+    corpus = [{"_id": "p", "text": PROOF, "tags": ["a"]}]
+    queries = [{"_id": "s", "text": "flat maps are open", "tags": ["a"]}]
+    folder = make_folder(corpus, queries, "s\tp\t1\n", f'{CARD}candidates = "tags"\n', "tiny-qa")
+    with pytest.raises(MirblabError, match="the card of tiny-qa says candidates = 'tags', by which no wrong copy"):
+        build(folder, tmp_path / "out")
 
 
 def test_what_cannot_be_made_hard_is_refused(tiny: Path, tmp_path: Path):

@@ -5,11 +5,16 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 from built_collections import card, judged, rows
 
 from mirblab.core.errors import MirblabError
+from mirblab.data.beir import read_group_rows, read_lists
+from mirblab.data.collection import load_folder
 from mirblab.sources import catalogue, history, rocq
+from mirblab.sources.shared import builder
+from mirblab.sources.shared.builder import CollectionRows
 
 FIRST = """
 Lemma add0 n : 0 + n = n. Proof. by []. Qed.
@@ -58,7 +63,10 @@ def test_a_period_asks_the_new_statements_for_what_was_there(clone: Path, tmp_pa
     assert judged(folder, "test") == {"a.add1": {"a.add0", "a.addA"}, "a.add2": {"a.addC"}}
     assert judged(folder, "dev", "train") == {"a.addA": {"a.add0", "a.addC"}, "a.addC": {"a.add0"}}
     about = card(folder)
-    assert (about["at"], about["until"], about["candidates"]) == ("2020-01-01", "2021-12-31", [])
+    assert (about["at"], about["until"], about["candidates"]) == ("2020-01-01", "2021-12-31", "earlier")
+    test, train = (load_folder(folder, split) for split in ("test", "train"))
+    assert test.candidates.allowed(np.arange(2)).all()  # every document is earlier than what is new
+    assert train.candidates.allowed(np.arange(1)).tolist() == [[True, False, False]]  # addC, after add0, before addA
     assert about["revision"] == git(clone, "rev-parse", "HEAD~2")
     assert about["revision_until"] == git(clone, "rev-parse", "HEAD")
     assert about["command"] == "mirblab build rocq --from tiny --at 2020-01-01 --until 2021-12-31"
@@ -67,6 +75,76 @@ def test_a_period_asks_the_new_statements_for_what_was_there(clone: Path, tmp_pa
         "statements of the period whose text was there under another id (no queries)": 1,  # commute
         "statements of the period without an answer that was there (no queries)": 1,  # add3
     }
+
+
+def write_tiny(origin: Path, out: Path) -> list[Path]:
+    """Write a collection of the lines of a file, an id, a text and what it uses, with lists and groups."""
+    lines = [line.split("|") for line in (origin / "a.txt").read_text("utf-8").splitlines()]
+    texts = {name: text for name, text, _ in lines}
+    uses = {name: used.split() for name, _, used in lines if used}
+    ordered = enumerate(texts.items())
+    corpus = [{"_id": name, "text": text, "order": place} for place, (name, text) in ordered]
+    asked = [row for row in corpus if row["_id"] in uses]
+    judged = [(name, doc, 1) for name, docs in uses.items() for doc in docs]
+    lists = {
+        "candidates": {name: [doc for doc in texts if doc != name] for name in uses},
+        "excluded_ids": {name: [name, *list(texts)[-1:]] for name in uses if uses[name] != list(texts)[-1:]},
+    }
+    groups = [(name, "all", doc) for name, doc, _ in judged]
+    with builder.replace_folders(out, ("tiny",), ["tiny"]) as [folder]:
+        rows = CollectionRows(corpus, asked, {"train": [], "test": judged}, groups=groups, lists=lists)
+        builder.write_rows(folder, rows, {"name": "tiny", "candidates": ["not-self", "earlier"]})
+    return [out / "tiny"]
+
+
+def write_history(folder: Path, *states: str) -> Path:
+    """Write a repository whose file a.txt has these states, one a year from 2019 on."""
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    for year, text in enumerate(states, 2019):
+        (folder / "a.txt").write_text(text, encoding="utf-8")
+        git(folder, "add", ".", day=f"{year}-06-01")
+        git(folder, "commit", "--quiet", "-m", text[:9], day=f"{year}-06-01")
+    return folder
+
+
+def test_rules_lists_and_groups_are_those_of_the_library(tmp_path: Path) -> None:
+    """For the theorems of then, and for the new ones among the documents of then."""
+    first = "a|One.|\nb|Two.|a\nc|Three.|b\nz|End.|\n"
+    clone = write_history(tmp_path / "tiny", first, first.replace("z|End.|", "d|Four.|b\nlast|End.|"))
+    days = {"at": "2020-01-01", "until": "2021-01-01"}
+    [folder] = history.build("tiny", write_tiny, clone, tmp_path / "out", **days)
+    assert read_lists(folder) == {
+        "candidates": {"b": ["a", "c", "z"], "c": ["a", "b", "z"], "d": ["a", "b", "c", "z"]},
+        "excluded_ids": {"b": ["b", "z"], "c": ["c", "z"], "d": ["z"]},
+    }
+    assert read_group_rows(folder) == [("b", "all", "a"), ("c", "all", "b"), ("d", "all", "b")]
+    assert card(folder)["candidates"] == ["not-self", "earlier"]
+    allowed = load_folder(folder).candidates.allowed(np.arange(1))
+    assert allowed is not None and allowed.tolist() == [[True, True, True, False]]
+
+
+def test_case_counts_in_formulas(tmp_path: Path) -> None:
+    """A statement about $N$ is not one about $n$, whatever the case of its words."""
+    first = "a|One is $N$.|\nb|Two.|a\n"
+    clone = write_history(tmp_path / "tiny", first, f"{first}c|one is $n$.|a\nd|ONE is  $N$.|b\n")
+    days = {"at": "2020-01-01", "until": "2021-01-01"}
+    [folder] = history.build("tiny", write_tiny, clone, tmp_path / "out", **days)
+    assert judged(folder, "test") == {"c": {"a"}}
+
+
+def test_case_counts_in_the_language_of_a_proof_assistant(clone: Path, tmp_path: Path) -> None:
+    """Where N and n are two variables, and may be two constants."""
+    (clone / "a.v").write_text(SECOND + "Lemma addN N : 0 + N = N. Proof. by rewrite addzero. Qed.\n", "utf-8")
+    git(clone, "commit", "--quiet", "-a", "-m", "v", day="2022-06-01")
+    [folder] = history.build("rocq", rocq.build, clone, tmp_path / "out", at="2022-01-01", until="2023-01-01")
+    assert judged(folder, "test") == {"a.addN": {"a.addzero"}}
+
+
+def test_a_library_without_a_query_has_a_history_too(tmp_path: Path) -> None:
+    clone = write_history(tmp_path / "tiny", "a|One.|\nb|Two.|\n")
+    [folder] = history.build("tiny", write_tiny, clone, tmp_path / "out", at="2020-01-01")
+    assert set(rows(folder / "corpus.jsonl")) == {"a", "b"} and not rows(folder / "queries.jsonl")
 
 
 @pytest.mark.parametrize("at", ["v1.0.0-first", "2020-01-01", "HEAD~2", "commit"])

@@ -202,6 +202,17 @@ def test_questions_ask_for_the_text_beside_them(tmp_path):
     assert set(found.doc_ids) == {"row-1", "row-2", "row-3"}
 
 
+def test_questions_that_differ_in_a_formula_or_their_id_are_several(tmp_path, capsys):
+    """Formulas $N(x)$ and $n(x)$ are two; a given id is never lost; what is merged is counted."""
+    content = "question,answer\nIs $N(x)$ odd?,yes\nis $N(x)$  odd?,no\nIs $n(x)$ odd?,maybe\n"
+    found = one(table(tmp_path, content), tmp_path / "out")
+    assert found.query_ids.tolist() == ["row-1-query", "row-3-query"] and len(found.qrels) == 3
+    assert "1  rows whose query is that of an earlier row (one query)" in capsys.readouterr().out
+    content = "qid,question,answer\nq1,Why?,a\nq2,why?,b\n,Why?,c\nq2,Why?,d\n"
+    found = one(table(tmp_path, content), tmp_path / "out")
+    assert dict(found.qrels.query_id.value_counts()) == {"q1": 2, "q2": 2}
+
+
 def test_queries_and_judgements_stand_in_files_of_their_own(tmp_path):
     """JSON lines and tables mix; grades survive, and several documents stand in one cell."""
     docs = table(tmp_path, '{"_id": "a 1", "text": "one"}\n{"_id": "b", "text": "two", "more": {}}\n', "docs.jsonl")
@@ -267,6 +278,57 @@ def test_votes_beside_a_text_are_no_judgements():
     columns = ["question", "answer", "score"]
     assert "relevance" not in tables.assign_columns("a.csv", columns, tables.DOCUMENTS)
     assert tables.assign_columns("a.csv", ["qid", "docid", "score"], tables.QRELS)["relevance"] == "score"
+
+
+def test_labels_of_pyterrier_are_judgements(tmp_path):
+    """In a file of their own and beside the queries; a label that is no number is an id."""
+    docs = table(tmp_path, "docno,text\na,one\nb,two\n", "docs.csv")
+    table(tmp_path, "qid,query\nq,ask\n", "asked.csv")
+    table(tmp_path, "qid,docno,label\nq,a,0\nq,b,2\n", "judged.csv")
+    found = one(docs, tmp_path / "out", queries="asked.csv", qrels="judged.csv")
+    assert found.qrels.relevance.tolist() == [0, 2]
+    table(tmp_path, "query,docno,label\nask,a,0\nask more,b,2\n", "asked.csv")
+    found = one(docs, tmp_path / "out", queries="asked.csv")
+    assert found.query_ids.tolist() == ["query-1", "query-2"] and found.qrels.relevance.tolist() == [0, 2]
+    table(tmp_path, "label,query,docno\nlem:a,ask,a\nlem:b,ask more,b\n", "asked.csv")
+    assert one(docs, tmp_path / "out", queries="asked.csv").query_ids.tolist() == ["lem:a", "lem:b"]
+
+
+def test_judgements_whose_numbers_are_not_understood_are_refused(tmp_path):
+    """Each would count as relevant; with `--set relevance=-` they do."""
+    docs = table(tmp_path, "id,text\na,one\nb,two\n", "docs.csv")
+    table(tmp_path, "id,query\nq,ask\n", "asked.csv")
+    table(tmp_path, "qid,docid,who,mark\nq,a,me,0\nq,b,me,2\n", "judged.csv")
+    files = {"queries": "asked.csv", "qrels": "judged.csv"}
+    with pytest.raises(MirblabError, match=r"judged.csv: .* but 'mark' has numbers; say --set relevance=mark, or --s"):
+        build.build(docs, tmp_path / "out", **files)
+    assert one(docs, tmp_path / "out", **files, relevance="mark").qrels.relevance.tolist() == [0, 2]
+    assert one(docs, tmp_path / "out", **files, relevance="-").qrels.relevance.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("column", ["doc_id", "docid", "docno", "pid"])
+def test_a_document_beside_a_query_is_no_id_of_the_query(tmp_path, column):
+    docs = table(tmp_path, "id,text\na,one\nb,two\n", "docs.csv")
+    table(tmp_path, f"query,{column}\nask,a\nask more,b\n", "asked.csv")
+    found = one(docs, tmp_path / "out", queries="asked.csv")
+    assert found.query_ids.tolist() == ["query-1", "query-2"] and found.qrels.doc_id.tolist() == ["a", "b"]
+    table(tmp_path, "qid,docid\na,b\n", "judged.csv")  # with judgements elsewhere it is one
+    table(tmp_path, f"query,{column}\nask,a\n", "asked.csv")
+    assert one(docs, tmp_path / "out", queries="asked.csv", qrels="judged.csv").query_ids.tolist() == ["a"]
+
+
+def test_what_tex_does_not_read_is_not_read(tmp_path, capsys):
+    """Text and inputs after the end of the document or of the file; such files are counted."""
+    lemma = r"\begin{lemma}\label{%s} Every %s is a sum. \end{lemma}\begin{proof} Add what is left, count. \end{proof}"
+    (tmp_path / "b.tex").write_text(lemma % ("b", "beta") + "\n\\endinput\n" + lemma % ("old", "past"))
+    (tmp_path / "c.tex").write_text(lemma % ("c", "gamma"))
+    guard = r"\ifdefined\mine\endinput\fi\begin{verbatim}\end{document}\end{verbatim}"
+    main = r"\documentclass{amsart}\begin{document}" + guard + lemma % ("a", "alpha")
+    path = tmp_path / "a.tex"
+    path.write_text(main + r"\input{b}\end{document}\input{c}" + lemma % ("late", "late"))
+    build.build(path, tmp_path / "out", name="mine")
+    assert set(load_folder(tmp_path / "out/mine-premise").doc_ids) == {"a", "b"}
+    assert "     2  files with text after" in capsys.readouterr().out
 
 
 def test_long_cells_and_odd_line_ends_are_whole(tmp_path):

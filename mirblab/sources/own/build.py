@@ -20,7 +20,7 @@ from mirblab.sources.own.environment_names import is_rarely_proved
 from mirblab.sources.own.latex import LatexContent, Statement
 from mirblab.sources.own.tex_files import DEFINITIONS, document_files
 from mirblab.sources.shared import builder, release, tables
-from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, fold_text, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, replace_folders
 from mirblab.sources.shared.release import Origin
 from mirblab.sources.shared.tables import SUFFIXES, Cells, Table
 
@@ -122,7 +122,9 @@ def _collection_from_table(
         table = tables.read_table(file, encoding, delimiter)
         left_out["empty rows"] += table.n_empty
         named = {role: columns[role] for role in roles if role in columns}
-        table.roles = tables.assign_columns(file.name, table.columns, roles, named)
+        table.roles = tables.assign_columns(file.name, table.columns, roles, named, table.number_columns())
+        if roles is tables.QRELS and columns["relevance"] != tables.NONE:
+            _require_relevance(table)
         return table
 
     if files["qrels"] and not files["queries"]:
@@ -150,16 +152,23 @@ def _collection_from_table(
 
 
 def _queries_in_column(table: Table, role: str, left_out: Counter[str]) -> CollectionRows:
-    """Return the collection whose queries are the column *role*; texts that differ in case or blanks are one query."""
+    """Return the collection whose queries are the column *role*.
+
+    Texts that differ in blanks, or in case outside of formulas, are one query, unless they have ids that differ.
+    """
     documents, doc_of_line = read_documents(table, left_out, titled=role == "query")
     queries, names, problems = _Queries(), UniqueIds(), table.id_problems()
+    asked: dict[str, dict[str, str]] = {}  # by folded text and given id, "" for none, the query's id
     for line, cells in table.rows:
         text, doc = table.cell(cells, role), doc_of_line.get(line, "")
         if doc and not text:
             left_out[f"documents without a {role} (no queries)"] += 1
         elif doc:
             given = table.cell(cells, "query_id") if role == "query" else ""
-            name = queries.ids.get(fold_text(text)) or names.new(given or f"{doc}-{role}")
+            same = asked.setdefault(builder.fold_prose(text), {})
+            known = same.get(given) if given else next(iter(same.values()), None)
+            left_out[f"rows whose {role} is that of an earlier row (one query)"] += known is not None
+            name = same.setdefault(given, known or names.new(given or f"{doc}-{role}"))
             relevance = _relevance(table, cells, line, problems) if role == "query" else 1
             queries.judge(name, text, doc, relevance, line, problems)
     problems.raise_if_any()
@@ -243,7 +252,9 @@ def _with_queries(
 ) -> tuple[CollectionRows, list[Path]]:
     table = read(path, {role: tables.DOCUMENTS[role] for role in ("text", "id", "title")})
     table.require_roles("text", "id")
-    queries = read(_beside(path, files["queries"]), tables.QUERIES)
+    # With judgements in a file of their own, a document beside a query says nothing.
+    asked = {role: tables.QUERIES[role] for role in ("query_id", "query")} if files["qrels"] else tables.QUERIES
+    queries = read(_beside(path, files["queries"]), asked)
     queries.require_roles("query", *(["query_id"] if files["qrels"] else ["doc_id"]))
     judged = read(_beside(path, files["qrels"]), tables.QRELS) if files["qrels"] else None
     if judged:
@@ -332,16 +343,14 @@ def _judge_documents(
 
 
 class _Queries:
-    """Queries by id, their ids by folded text, and the judgements."""
+    """The texts of queries by id, and the judgements."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
-        self.ids: dict[str, str] = {}
         self.judged: dict[tuple[str, str], int] = {}
 
     def judge(self, name: str, text: str, doc: str, relevance: int, line: int, problems: LineProblems) -> None:
         self.texts.setdefault(name, text)
-        self.ids.setdefault(fold_text(text), name)
         if self.judged.setdefault((name, doc), relevance) != relevance:
             problems.note(line, f"judges '{doc}' for '{name}' a second time, with another relevance; keep one")
 
@@ -367,6 +376,17 @@ def _relevance(table: Table, cells: Cells, line: int, problems: LineProblems) ->
         line, f"the relevance must be a whole number from 0, found '{given}'; --set relevance=- leaves it out"
     )
     return 0
+
+
+def _require_relevance(judged: Table) -> None:
+    """Raise MirblabError for judgements without a column of relevance that have a column of numbers instead."""
+    unused = [name for name in judged.columns if name not in judged.roles.values()]
+    numbers = judged.number_columns()
+    if "relevance" not in judged.roles and (found := [name for name in unused if name in numbers]):
+        raise MirblabError(
+            f"{judged.path.name}: no column looks like the relevance, so that each judgement would count as relevant, "
+            f"but '{found[0]}' has numbers; say --set relevance={found[0]}, or --set relevance=- if it is none"
+        )
 
 
 def _beside(path: Path, given: str) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mirblab.core.errors import MirblabError
+from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.blueprints import nodes
 from mirblab.sources.own.environment_names import (
     FOREIGN_STATEMENTS,
@@ -34,7 +35,7 @@ from mirblab.sources.own.tex_files import (
     read_sources,
 )
 from mirblab.sources.shared import latex
-from mirblab.sources.shared.builder import UniqueIds, fold_text
+from mirblab.sources.shared.builder import UniqueIds
 from mirblab.sources.shared.latex import Environment, find_environments
 from mirblab.sources.shared.macros import (
     Macro,

@@ -21,7 +21,6 @@ from mirblab.core.terminal import say
 from mirblab.data import beir as on_disk
 from mirblab.data.collection import read_splits
 from mirblab.data.digests import write_digests
-from mirblab.data.near_duplicates import fold_text
 from mirblab.data.parts import close_parts
 from mirblab.sources.shared import latex
 from mirblab.sources.shared.release import Origin
@@ -29,6 +28,11 @@ from mirblab.sources.shared.release import Origin
 Row = dict[str, Any]
 SIZES = {"test": 2000, "dev": 500}
 _SIGN = re.compile(r"\\?[A-Za-z]+|\d+|[=<>+*/^-]")
+# How a declaration of Lean begins: the keyword, a name, and what it takes or states.
+_DECLARATION = re.compile(
+    r"(?:(?:private|protected|noncomputable|unsafe|partial|nonrec)\s+)*(?:theorem|lemma|def|abbrev|instance|structure|class"
+    r"|inductive|axiom|opaque)\s+(?:[\w.'«»!?₀-₉]+\s*)?(?:[({\[⦃:]|$)"
+)
 Judgement = tuple[str, str, int]
 
 
@@ -37,14 +41,15 @@ class CollectionRows:
     """One collection to be written; `judged` has (query, document, relevance) by split.
 
     `corpus` and `queries` may be generators, so that memory stays bounded; `left_out` may count while they run.
-    `groups` are (query, group, document), see `Collection`.
+    `groups` are (query, group, document), see `Collection`; `lists` are those of `beir.read_lists`.
     """
 
     corpus: Iterable[Row]
     queries: Iterable[Row]
     judged: dict[str, list[Judgement]]
     left_out: Counter[str] = field(default_factory=Counter)
-    groups: list[tuple[str, str, str]] = field(default_factory=list)
+    groups: Sequence[tuple[str, ...]] = ()
+    lists: on_disk.QueryLists = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -123,6 +128,7 @@ def write_rows(folder: Path, parts: CollectionRows, facts: Row) -> Path:
     corpus, queries = (
         _counted(rows, counts, what) for rows, what in ((parts.corpus, "documents"), (parts.queries, "queries"))
     )
+    on_disk.write_lists(folder, parts.lists)
     on_disk.write_collection(folder, corpus, queries, parts.judged, card, parts.groups)
     sizes = card()["counts"]
     left_out = sizes.pop("left_out")
@@ -231,7 +237,7 @@ def merge_proofs(
 ) -> tuple[list[Row], dict[str, list[str]], set[str]]:
     """Return the documents, the document ids of each statement, and the statements that share a proof.
 
-    Trivial proofs are left out and equal texts merged; *metadata* is that of a statement.
+    Trivial proofs are left out and texts merged that `fold_prose` makes equal; *metadata* is that of a statement.
 
     >>> proof = "Add the two equations and divide."
     >>> merge_proofs({"a": ["Omitted.", proof], "b": [proof.upper()]}, lambda name: {}, Counter())[1]
@@ -246,14 +252,34 @@ def merge_proofs(
             if is_trivial_proof(text):
                 left_out["proofs under six words, or omitted"] += 1
                 continue
-            left_out["proofs with the text of another one (merged)"] += fold_text(text) in ids
-            name = ids.setdefault(fold_text(text), f"{statement}-proof" + (f"-{number}" if number > 1 else ""))
+            folded = fold_prose(text)
+            left_out["proofs with the text of another one (merged)"] += folded in ids
+            name = ids.setdefault(folded, f"{statement}-proof" + (f"-{number}" if number > 1 else ""))
             documents.setdefault(name, {"_id": name, "title": "", "text": text, "metadata": metadata(statement)})
             if name not in of_statement.setdefault(statement, []):
                 of_statement[statement].append(name)
             of_document.setdefault(name, set()).add(statement)
     shared = {statement for group in of_document.values() if len(group) > 1 for statement in group}
     return list(documents.values()), of_statement, shared
+
+
+def fold_prose(text: str) -> str:
+    """Return *text* without differences of white space, and of case outside of formulas.
+
+    In a formula, and in the language of a proof assistant, other letters are another statement.
+
+    >>> fold_prose("The  Norm $N(x)$") == fold_prose("the norm $N(x)$"), fold_prose("$N(x)$") == fold_prose("$n(x)$")
+    (True, False)
+    >>> fold_prose("theorem N (x : R) : x = X")
+    'theorem N (x : R) : x = X'
+    """
+    if _DECLARATION.match(text):
+        return " ".join(text.split())
+    parts, at = list[str](), 0
+    for start, end, _ in latex.find_formulas(text):
+        parts += [text[at:start].casefold(), text[start:end]]
+        at = end
+    return " ".join("".join([*parts, text[at:].casefold()]).split())
 
 
 def is_trivial_proof(proof: str) -> bool:

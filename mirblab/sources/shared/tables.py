@@ -6,7 +6,7 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,13 +29,15 @@ _QUERY_ID = ("queryid", "qid", "questionid", "topicid")
 _DOC = ("docid", "documentid", "corpusid", "docno", "answerid", "answerids", "relevant", "relevantid", "relevantids",
         "document", "answer", "answers", "doc", "pid")  # fmt: skip
 _RELEVANCE = ("relevance", "rel", "grade", "judgement", "judgment")  # in a table of documents a score counts votes
-_JUDGED = (*_RELEVANCE, "score", "rating")
-# The roles of each kind of file, in the order in which they choose.
+_JUDGED = (*_RELEVANCE, "score", "rating", "label")  # PyTerrier's judgements have labels, which are numbers
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?")
+# The roles of each kind of file, in the order in which they choose: what may name both a query and a document is the
+# document's, and a column of numbers called label is no id.
 DOCUMENTS = {"text": _TEXT, "query": _QUERY, "query_id": _QUERY_ID, "id": _ID, "title": _TITLE,
              "relevance": _RELEVANCE}  # fmt: skip
-QUERIES = {"query_id": (*_QUERY_ID, *_ID), "query": (*_QUERY, *_TEXT, *_TITLE), "doc_id": _DOC,
-           "relevance": _JUDGED}  # fmt: skip
-QRELS = {"query_id": (*_QUERY_ID, "query", "topic", "q"), "doc_id": (*_DOC, *_ID), "relevance": _JUDGED}
+QUERIES = {"relevance": _JUDGED, "doc_id": _DOC, "query_id": (*_QUERY_ID, *_ID),
+           "query": (*_QUERY, *_TEXT, *_TITLE)}  # fmt: skip
+QRELS = {"relevance": _JUDGED, "query_id": (*_QUERY_ID, "query", "topic", "q"), "doc_id": (*_DOC, *_ID)}
 NONE = "-"
 
 
@@ -59,6 +61,11 @@ class Table:
         unused = [f"'{name}'" for name in self.columns if name not in self.roles.values()]
         words = ", ".join(f"{role} = '{column}'" for role, column in self.roles.items()) or "nothing"
         return words + (f"; not used: {', '.join(unused)}" if unused else "")
+
+    def number_columns(self) -> set[str]:
+        """Return the columns that hold numbers, and nothing else but empty cells."""
+        filled = {name: [cell for _, cells in self.rows if (cell := cells[name].strip())] for name in self.columns}
+        return {name for name, cells in filled.items() if cells and all(map(_NUMBER.fullmatch, cells))}
 
     def require_roles(self, *roles: str) -> None:
         """Raise MirblabError for the first of the *roles* without a column, with the way to name one."""
@@ -114,15 +121,24 @@ def decode_file(path: Path, encoding: str = "") -> str:
 
 
 def assign_columns(
-    file: str, columns: list[str], roles: Mapping[str, Iterable[str]], named: Mapping[str, str] | None = None
+    file: str,
+    columns: list[str],
+    roles: Mapping[str, Iterable[str]],
+    named: Mapping[str, str] | None = None,
+    numbers: Collection[str] = (),
 ) -> dict[str, str]:
-    """Return columns by role: as *named* ("-": none), else by name; a single column that is left becomes the text."""
+    """Return columns by role: as *named* ("-": none), else by name; a single column that is left becomes the text.
+
+    A column called label is a relevance only if it is one of those that hold *numbers*.
+    """
     named = {role: column for role, column in (named or {}).items() if column}
     taken = {role: _find_column(column, columns, role, file) for role, column in named.items() if column != NONE}
     for role, spellings in roles.items():
         free = {re.sub(r"[^a-z0-9]+", "", name.casefold()): name
                 for name in reversed(columns) if name not in taken.values()}  # fmt: skip
         fitting = [free[spelling] for spelling in spellings if spelling in free]
+        if role == "relevance" and fitting and fitting[0] == free.get("label") and fitting[0] not in numbers:
+            continue
         if fitting and role not in named:
             taken[role] = fitting[0]
     left = [name for name in columns if name not in taken.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,21 +30,26 @@ Insecure = Annotated[
 Set = Annotated[list[str] | None, typer.Option("--set", help="A parameter, as name=value; may be repeated.")]
 
 
-def parse_settings(pairs: Iterable[str] | None) -> dict[str, Any]:
-    """Return parameters from name=value; a value that is no literal of Python or TOML is a text.
+def parse_settings(pairs: Iterable[str] | None, texts: Collection[str] = ()) -> dict[str, Any]:
+    """Return parameters from name=value; a value that is no literal of Python or TOML is a text, as are all *texts*.
 
     >>> parse_settings(["seed=3", "data=mini-views", "decay=true"])
     {'seed': 3, 'data': 'mini-views', 'decay': True}
+    >>> parse_settings(["name=1_000", "text='body'"], texts=["name", "text"])
+    {'name': '1_000', 'text': 'body'}
     """
     settings: dict[str, Any] = {}
     for pair in pairs or []:
         name, sign, value = pair.partition("=")
         if not sign:
             raise MirblabError(f"--set wants name=value, found '{pair}'; write for example --set seed=1")
+        name = name.strip()
         try:
-            settings[name.strip()] = ast.literal_eval(value)
+            settings[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            settings[name.strip()] = {"true": True, "false": False}.get(value, value)
+            settings[name] = {"true": True, "false": False}.get(value, value)
+        if name in texts and not isinstance(settings[name], str):
+            settings[name] = value
     return settings
 
 
@@ -227,8 +232,10 @@ def build(
 ) -> None:
     """Turn raw mathematics into collections in the data folder; `mirblab build SOURCE --set x=1` names its options."""
     from mirblab.app import console, places
+    from mirblab.sources import catalogue
 
-    options = parse_settings(settings) | {name: day for name, day in (("at", at), ("until", until)) if day}
+    options = parse_settings(settings, catalogue.text_options(source))
+    options |= {name: day for name, day in (("at", at), ("until", until)) if day}
     with places.open_place(on, insecure=insecure) as place:
         place.run(console.build_collections, source, places.whole_path(origin), options)
 

@@ -38,6 +38,7 @@ _WHAT_TO_WRITE = {
     "bool_type": "true or false",
     "list_type": "a list",
     "tuple_type": "a list",
+    "sequence_str": "a list",
     "dict_type": "a table",
     "greater_than": "a number above {gt:g}",
     "greater_than_equal": "a number from {ge:g}",

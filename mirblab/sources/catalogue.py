@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from operator import eq
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 import pandas as pd
 
@@ -63,7 +64,7 @@ def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
 
     *origin* is a folder, an archive or a URL ("": the source's public repository); *options* are those of the builder,
     such as `name` and `seed`; those of `history.build` (`at`, `until`) take any source that is a git repository. Raises
-    MirblabError for an unknown source or option.
+    MirblabError for an unknown source or option, and for an option of another type.
 
     >>> [folder.name for folder in build("mini")][:2]
     ['mini-mathlib', 'mini-mse-dup']
@@ -75,15 +76,39 @@ def build(source: str, origin: str = "", /, **options: Any) -> list[Path]:
     builder = BUILDERS[source]
     known = list(inspect.signature(builder).parameters)[2:]
     is_dated = bool({"at", "until"} & options.keys()) and "at" not in known
-    for option in options:
-        if option not in [*known, *(["at", "until"] if is_dated else [])]:
+    types = _option_types(builder) | ({"at": str, "until": str} if is_dated else {})
+    for option, value in options.items():
+        if option not in types:
             takes = ", ".join(f"--set {name}=..." for name in known) or "--from only"
             raise MirblabError(f"'{source}' cannot be built with --set {option}=...; it takes {takes}")
+        if type(value) is int and _takes_text(types[option]):
+            options[option] = str(value)  # as of a collection that is called 2024
+    options = registry.check_table(f"the options of '{source}'", options, types)
     if is_dated and not options.get("at"):
         raise MirblabError("until needs at, the day or the commit from which statements are asked")
     if is_dated:
         return history.build(source, builder, origin or None, paths.data(), **options)
     return builder(origin or None, paths.data(), **options)
+
+
+def text_options(source: str) -> set[str]:
+    """Return the options of a source's builder that are texts, whatever they look like; none for another source.
+
+    >>> sorted(text_options("stackexchange"))
+    ['at', 'name', 'relevant', 'until']
+    """
+    types = _option_types(BUILDERS[source]) if source in BUILDERS else {}
+    return {name for name, wanted in ({"at": str, "until": str} | types).items() if _takes_text(wanted)}
+
+
+def _option_types(builder: Callable[..., list[Path]]) -> dict[str, Any]:
+    """Return the types of a builder's options by name."""
+    hints = get_type_hints(builder)
+    return {name: hints[name] for name in list(inspect.signature(builder).parameters)[2:]}
+
+
+def _takes_text(wanted: Any) -> bool:
+    return wanted is str or (isinstance(wanted, UnionType) and str in get_args(wanted))
 
 
 def built_names() -> list[str]:
@@ -241,11 +266,16 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
 
     collection = load_folder(readable)
     name = paths.checked_name(name or source.resolve().name)
-    notes = []
-    card = {**read_card_table(source), "name": name}
+    target, notes = paths.data() / name, []
+    earlier = read_card_table(target) if source.resolve() != target.resolve() else {}
+    own = read_card_table(source)
+    card = {**earlier, **own, "name": name}
     card |= {key: value for key, value in given.items() if value not in (None, "")}
+    for key in (key for key in own if earlier and card[key] not in (earlier.get(key), given.get(key))):
+        was = f"had {key} = {earlier[key]!r:.60}" if key in earlier else f"had no {key}"
+        notes.append(f"the card of the collection that is replaced {was}; the folder's card says {own[key]!r:.60}")
     n_documents = collection.oddities.get("queries that are documents of the same id", 0)
-    if "candidates" not in card and n_documents > 0.9 * len(collection.queries):
+    if not target.exists() and "candidates" not in card and n_documents > 0.9 * max(1, len(collection.queries)):
         card["candidates"] = ["not-self"]
         notes.append("the card says candidates = 'not-self': a query may not return itself; --candidates all keeps it")
     if card.get("candidates") in ("all", ["all"]):
@@ -256,16 +286,19 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
             f"the card says paper = {card['paper']!r}, which is no published collection"
             f"{suggest(card['paper'], printed)}; no distance to a paper's number will be shown"
         )
-    target = paths.data() / name
     if name in mini.COLLECTIONS:
         raise MirblabError(f"'{name}' is the name of a bundled collection; give another with --name")
     if source.resolve() == target.resolve():
         raise MirblabError(
             f"{target} is in the data folder already; load('{name}') finds it; --again accepts what was changed in it"
         )
-    if target.exists() and not _has_same_content(read_splits(target, ["test"])[0], collection):
-        raise MirblabError(f"{target} holds another collection of that name; give another with --name, or remove it")
-    with replace_folders(paths.data(), (name,)) as [beside]:
+    if target.exists() and (differing := _differing_parts(target, readable)):
+        raise MirblabError(
+            f"{target} holds another collection of that name, which differs in {', '.join(differing)}; give another "
+            "name with --name, or remove it"
+        )
+    unasked = [] if any(True for _ in beir.read_rows(readable, "queries")) else [name]
+    with replace_folders(paths.data(), (name,), unasked) as [beside]:
         _copy(readable, beside)
         atomic_files.write_text(beside / "card.toml", tomli_w.dumps(card))
     oddities, relevant_from = collection.oddities, card.get("relevant_from", collection.card.relevant_from)
@@ -327,7 +360,7 @@ def convert(name_or_folder: str | Path, out: str | Path = "", *, to: str = "part
         raise MirblabError(f"{source} {why} and is not replaced; give a new folder with --out")
     digests.check_digests(source)
     unwanted = shutil.ignore_patterns("corpus.jsonl*", parts.FOLDER, digests.DIGEST_FILE)
-    with replace_folders(target.absolute().parent, (target.name,)) as [beside]:
+    with replace_folders(target.absolute().parent, (target.name,), (target.name,)) as [beside]:
         shutil.copytree(source, beside, ignore=unwanted, dirs_exist_ok=True)
         beir.convert_corpus(source, beside, to_parts=to == "parts")
     return target
@@ -431,8 +464,25 @@ def _is_fresh(folder: Path) -> bool:
     )
 
 
-def _has_same_content(collection: Collection, other: Collection) -> bool:
-    return all(_are_equal(getattr(collection, name), getattr(other, name)) for name in ("corpus", "queries", "qrels"))
+def _differing_parts(folder: Path, other: Path) -> list[str]:
+    """Return the names of the parts of two collections that differ: corpus, queries, judgements, lists and groups."""
+    both = folder, other
+    if not all(beir.find_texts(each, stem) for each in both for stem in ("corpus", "queries")):
+        return ["corpus or queries"]
+    differing = []
+    for stem in ("corpus", "queries"):
+        if not _are_equal(*(beir.read_texts(each, stem) for each in both)):
+            differing.append(stem)
+    for split in sorted({*beir.split_names(folder), *beir.split_names(other)}):
+        if len({tuple(sorted(beir.read_judgements(each, split))) for each in both}) > 1:
+            differing.append(f"qrels/{split}.tsv")
+    lists = [beir.read_lists(each) for each in both]
+    for stem in beir.LIST_KEYS:
+        if lists[0].get(stem) != lists[1].get(stem):
+            differing.append(stem)
+    if len({tuple(beir.read_group_rows(each)) for each in both}) > 1:
+        differing.append(beir.GROUPS)
+    return differing
 
 
 def _are_equal(table: pd.DataFrame, other: pd.DataFrame) -> bool:

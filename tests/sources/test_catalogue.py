@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 
+from mirblab.app import cli
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.sources import catalogue, mini
@@ -66,6 +68,33 @@ def test_a_folder_that_is_a_collection_is_taken_as_it_is(make_folder):
         catalogue.build_from_files(str(folder), text="statement")
 
 
+@pytest.mark.parametrize(
+    ("source", "option", "says"),
+    [
+        ("mathlib-informal", {"formal": "no"}, "options of 'mathlib-informal': formal is 'no'; write true or false"),
+        ("same-theorem", {"judged_only": 1}, "judged_only is 1; write true or false"),
+        ("rocq", {"seed": "first"}, "seed is 'first'; write a whole number"),
+        ("rocq", {"seed": True}, "seed is True; write a whole number"),
+        ("stackexchange", {"dev": "half"}, "dev is 'half'; write a number"),
+        ("own", {"name": 1.5}, "name is 1.5; write text in quotes"),
+        ("blueprints", {"names": [1]}, "the options of 'blueprints': names"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_before_anything_is_read(source, option, says):
+    with pytest.raises(MirblabError, match=re.escape(says)):
+        catalogue.build(source, "nowhere", **option)
+
+
+def test_a_number_that_is_meant_as_a_text_is_one(tmp_path):
+    """As a folder that is called 2024; on the command line it is what was typed."""
+    (tmp_path / "a.csv").write_text("title,text\nt,x\n", encoding="utf-8")
+    [folder] = catalogue.build("own", str(tmp_path / "a.csv"), name=2024)
+    assert folder.name == "2024"
+    assert cli.parse_settings(["name=007", "title=1e5", "seed=1_0"], catalogue.text_options("own")) == {
+        "name": "007", "title": "1e5", "seed": 10
+    }  # fmt: skip
+
+
 def test_add_copies_and_load_finds_it(make_folder):
     """The copy has the same content, whatever the name."""
     folder = make_folder(name="own-one")
@@ -90,6 +119,58 @@ def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
     with pytest.raises(MirblabError, match="is in the data folder already"):
         catalogue.add(paths.data() / "own-two")
     assert catalogue.load("own-two").texts[0] == "document 1"
+
+
+def test_adding_again_keeps_what_was_said_the_first_time(make_folder):
+    """In options of the command; what the folder's own card says counts, and a change by it is told."""
+    folder = make_folder(name="own-card")
+    catalogue.add(folder, candidates=["judged"], relevant_from=2)
+    assert catalogue.add(folder) == (paths.data() / "own-card", ["queries without a relevant document: 1"])
+    found = catalogue.load("own-card").card
+    assert (found.candidates, found.relevant_from) == (["judged"], 2)
+    catalogue.add(folder, relevant_from=1)
+    assert catalogue.load("own-card").card.relevant_from == 1 and catalogue.load("own-card").card.candidates
+    catalogue.add(folder, relevant_from=2)
+    (folder / "card.toml").write_text("relevant_from = 1\n", encoding="utf-8")
+    _, notes = catalogue.add(folder)
+    assert notes == ["the card of the collection that is replaced had relevant_from = 2; the folder's card says 1"]
+    twins = make_folder(queries=[{"_id": "d1", "text": "one"}], qrels="d1\td2\t1\n", name="own-twins")
+    catalogue.add(twins, candidates=["all"])
+    assert catalogue.add(twins)[1] == ["queries that are documents of the same id: 1"]
+    assert catalogue.load("own-twins").card.candidates == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("qrels/dev.tsv", "query-id\tcorpus-id\tscore\nq1\td2\t1\n"),
+        ("excluded_ids.jsonl", '{"query-id": "q1", "excluded-ids": ["d3"]}\n'),
+        ("candidates.jsonl", "".join(f'{{"query-id": "q{n}", "candidate-ids": ["d{n}"]}}\n' for n in (1, 2))),
+        ("groups.tsv", "query-id\tgroup\tcorpus-id\nq1\t1\td1\n"),
+        ("queries.jsonl", "".join(f'{{"_id": "q{n}", "text": "query {n}"}}\n' for n in (1, 2, 3))),
+    ],
+)
+def test_nothing_that_changed_is_replaced_by_adding_again(make_folder, name, content):
+    """The parts that differ are named, whichever split they are of."""
+    folder = make_folder(name="own-parts")
+    catalogue.add(folder, f"own-{name[:3]}")
+    (folder / name).write_text(content, encoding="utf-8")
+    part = name.removesuffix(".jsonl")
+    with pytest.raises(MirblabError, match=f"holds another collection of that name, which differs in {part}; give"):
+        catalogue.add(folder, f"own-{name[:3]}")
+
+
+def test_a_collection_without_a_query_can_be_added_and_converted(tmp_path):
+    """As mirblab build own writes one of statements that refer to none."""
+    path = tmp_path / "alone.tex"
+    lemma = r"\begin{lemma} Every %s is a sum. \end{lemma}\begin{proof} Add what is left and then count it. \end{proof}"
+    path.write_text(lemma % "one" + lemma % "other", encoding="utf-8")
+    folder = catalogue.build("own", str(path))[1]
+    assert folder.name == "alone-premise" and not len(catalogue.load(folder).queries)
+    target, _ = catalogue.add(folder, "renamed")
+    assert catalogue.load("renamed").texts == catalogue.load(folder).texts
+    converted = catalogue.load(catalogue.convert("renamed"))
+    assert list(converted.texts) == catalogue.load(folder).texts
 
 
 def test_add_keeps_a_query_from_finding_itself(make_folder):

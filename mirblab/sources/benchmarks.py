@@ -124,7 +124,11 @@ def _read_theorem_matching(release: Release, *, query: str = "", document: str =
     for place, row in rows:
         name, title = read_id(row, "formal_decl", place), f"{row['paper_title']} {row['informal_ref']}".strip()
         doc = "_".join(str(row.get("cand_sid") or f"{row['arxiv_id']} {row['informal_ref']}").split())
-        asked.setdefault(name, {"_id": name, "text": row[asks]})
+        if asked.setdefault(name, {"_id": name, "text": row[asks]})["text"] != row[asks]:
+            raise MirblabError(
+                f"{place}: the declaration '{name}' had another text in an earlier row, so that its judgements may be "
+                "of two; name another column of texts with --set query=COLUMN, or give one of them another name"
+            )
         if stated.setdefault(doc, {"_id": doc, "title": title, "text": row[says]})["text"] != row[says]:
             raise MirblabError(f"{place}: '{doc}' had another text in an earlier row; name another column of ids")
         grade = GRADES.get(str(row["gpt54_label"]).strip().lower())
@@ -276,7 +280,8 @@ def build(
     """
     known, given = SOURCES[source], dict(options or {})
     if origin is None and not known.address.startswith("https:"):
-        return _write(source, *_fetch(known, source, revision), Path(out), given)
+        chosen = {"revision": revision} if revision not in ("", known.revision) else {}
+        return _write(source, *_fetch(known, source, revision), Path(out), given, chosen)
     with releases.open_release(origin, known.what, _web(known.address)) as release:
         return _write(source, release, "", Path(out), given)
 
@@ -332,15 +337,20 @@ def _choose(names: Iterable[str], where: str, *, pattern: str) -> dict[str, list
     return {"files": chosen}
 
 
-def _write(source: str, release: Release, licence: str, out: Path, options: Row) -> list[Path]:
-    """Write the collections; *licence* is what the Hub states, and counts where the registry has none."""
+def _write(
+    source: str, release: Release, licence: str, out: Path, options: Row, fetched: Mapping[str, str] | None = None
+) -> list[Path]:
+    """Write the collections; *licence* is what the Hub states, and counts where the registry has none.
+
+    *options* are those of the reader, *fetched* what says which release it is, for the command in the card.
+    """
     made = SOURCES[source].read(release, **options)
     content = releases.hash_files(release.files.values())
     with builder.replace_folders(out, tuple(made)) as folders:
         for folder, (name, rows) in zip(folders, made.items(), strict=True):
             about = builder.read_about(name)
             stated = about.pop("licence", "") or licence or "unknown"
-            chosen = {key: value for key, value in options.items() if value}
+            chosen = {key: value for key, value in options.items() if value} | dict(fetched or {})
             builder.write_collection(folder, rows, about, release.origin, builder=source, revision=content,
                                      licence=stated, options=chosen)  # fmt: skip
             if any(rows.excluded.values()):

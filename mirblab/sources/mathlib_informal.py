@@ -17,7 +17,7 @@ ADDRESS = "https://huggingface.co/datasets/hcju/leansearch_bench"
 LICENCE = "CC-BY-4.0 (hcju), Apache-2.0 (FrenzyMath)"
 NAME = "mathlib-informalized"
 INFORMAL, FORMAL = ("informal_statement", "informal_description"), ("formal_statement", "signature")
-GRADES = {"0": 0, "1": 1, "2": 2}
+HIGHEST = 2  # grade of a judgement
 FILES = {  # the pattern of each file's name, and what to call it in messages
     "declarations": (
         r"(?:data|declarations|name_formal_informal)\.jsonl(?:\.gz)?",
@@ -96,7 +96,7 @@ class _Reading:
         grades: dict[tuple[str, str], int] = {}
         for place, row in self._rows("judgements", ["query-id", "corpus-id", "score"]):
             query, doc = _word(row, "query-id", place), _word(row, "corpus-id", place)
-            grade = GRADES.get(str(row.get("score")).strip())
+            grade = readers.read_grade(str(row.get("score")), HIGHEST)
             if query not in asked:
                 raise MirblabError(f"{place}: judges the query '{query}', which is not in {self.files['queries'].name}")
             if grade is None:

@@ -105,6 +105,7 @@ def build(
     """
     out, period = Path(out), read_period(at, until)
     suffix = f"-at-{period.at}" if period else ""
+    options = {key: value for key, value in {"seed": seed, "at": at, "until": until}.items() if value}
     with _opened(origin) as (source, path):
         database = read_database(path)
         made, content = _collections(database, path.name, period, seed), f"blake2b:{database.digest}"
@@ -114,7 +115,7 @@ def build(
             for folder, (name, (rows, more)) in zip(folders, made.items(), strict=True):
                 about = builder.read_about(name) | {"content": content, "seed": seed, "database": path.name, **more}
                 builder.write_collection(
-                    folder, rows, about, origins, builder="metamath", revision=content, licence=licence
+                    folder, rows, about, origins, builder="metamath", revision=content, licence=licence, options=options
                 )
     return [out / f"{name}{suffix}" for name in made]
 

@@ -101,7 +101,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, proved_definit
         if not is_math_comp:
             about["title"] = about["title"].replace("Mathematical Components (Rocq)", "Rocq")
         origins, licence = release.find_credits(source, LICENCE, is_public=is_math_comp)
-        options = {"proved_definitions": "true"} if proved_definitions else None
+        options = ({"seed": seed} if seed else {}) | ({"proved_definitions": "true"} if proved_definitions else {})
         builder.write_collection(
             folder, rows, about, origins, builder="rocq", revision=content, licence=licence, options=options
         )

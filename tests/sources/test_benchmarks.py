@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from built_collections import card
 from hub_server import Hub, run_in_process
 
 from mirblab.core.errors import MirblabError
@@ -19,6 +20,7 @@ from mirblab.evaluation.measures import evaluate
 from mirblab.evaluation.significance import tier_drops
 from mirblab.sources import benchmarks, catalogue
 from mirblab.sources.shared import release
+from mirblab.sources.shared.release import Origin, Release
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -199,6 +201,33 @@ def test_slogans_are_not_held_in_memory(tmp_path: Path) -> None:
     assert texts.hexdigest() == hashlib.sha256("".join(said.values()).encode()).hexdigest()
     assert made.left_out["statements without a slogan (empty)"] == 1
     assert peak < sum(map(len, said.values())) / 2
+
+
+def test_one_name_of_two_declarations_is_refused(tmp_path: Path) -> None:
+    """As one document of two texts is: judgements of the second would count for the first."""
+    path = publish_matching(tmp_path / "a") / "theorem_matching.csv"
+    rows = pd.read_csv(path)
+    rows.loc[2, "formal_slogan"] = "says another thing"
+    rows.to_csv(path, index=False)
+    with pytest.raises(MirblabError, match=r"line 4: the declaration 'Nat.mul_comm' had another text .* --set query="):
+        benchmarks.theorem_matching(tmp_path / "a", tmp_path / "out")
+
+
+def test_the_command_of_a_card_has_the_revision_that_was_asked_for(tmp_path: Path, monkeypatch) -> None:
+    """And not the one that is taken anyway."""
+    folder, pinned = publish_matching(tmp_path / "a"), benchmarks.SOURCES["theorem-matching"].revision
+    asked: list[str] = []
+
+    def fetched(known: object, source: str, revision: str) -> tuple[Release, str]:
+        asked.append(revision)
+        origin = Origin(folder, "address", revision, "")
+        return Release(origin, {"theorem_matching.csv": folder / "theorem_matching.csv"}), "MIT"
+
+    monkeypatch.setattr(benchmarks, "_fetch", fetched)
+    for revision, more in (("", ""), (pinned, ""), ("a" * 40, f" --set revision={'a' * 40}")):
+        [made] = benchmarks.theorem_matching(None, tmp_path / "out", revision=revision)
+        assert card(made)["command"] == f"mirblab build theorem-matching{more}"
+    assert asked == ["", pinned, "a" * 40]
 
 
 def test_theorem_matching_takes_the_verdicts_as_grades(tmp_path: Path) -> None:

@@ -72,6 +72,15 @@ def test_both_layouts_of_declarations_are_read(raw: Path, tmp_path: Path):
     assert loaded.instruction == "Given a mathematical query, retrieve relevant theorems."
 
 
+def test_a_whole_grade_may_be_written_with_a_decimal(raw: Path, tmp_path: Path):
+    """As pandas writes a column of numbers that has a gap."""
+    (folder,) = mathlib_informal.build(raw, tmp_path / "out")
+    judgements = (raw / "judgements.tsv").read_text()
+    (raw / "judgements.tsv").write_text(judgements.replace("\t2\n", "\t2.0\n").replace("\t0\n", "\t0.0\n"))
+    (again,) = mathlib_informal.build(raw, tmp_path / "again")
+    assert (again / "qrels/test.tsv").read_bytes() == (folder / "qrels/test.tsv").read_bytes()
+
+
 def test_the_formal_statement_follows_on_demand(raw: Path, tmp_path: Path):
     """On its own line."""
     (folder,) = mathlib_informal.build(raw, tmp_path / "out", formal=True)

@@ -299,6 +299,9 @@ def test_a_library_at_a_day_asks_the_theorems_of_the_following_period(dated: Pat
     """Documents are older, judged are older premises only; an axiom is as old as the oldest theorem that uses it."""
     [folder] = metamath.build(dated, tmp_path / "out", at="2014-01-01", until="2015-01-01")
     assert folder.name == "metamath-premise-at-2014-01-01"
+    assert card(folder)["command"] == (
+        "mirblab build metamath --from dated.mm --set at=2014-01-01 --set until=2015-01-01"
+    )
     corpus = rows(folder / "corpus.jsonl")
     assert {name: row["metadata"]["contributed"] for name, row in corpus.items()} == {
         "ax": "1993-08-05",

@@ -272,7 +272,7 @@ def test_definitions_that_a_script_proves_may_be_lemmas(tmp_path: Path):
     )
     with pytest.raises(MirblabError, match="1 lemmas, of which no script names another"):
         rocq.build(tmp_path / "in", tmp_path / "out")
-    folder = rocq.build(tmp_path / "in", tmp_path / "out", proved_definitions=True)[0]
+    folder = rocq.build(tmp_path / "in", tmp_path / "out", proved_definitions=True, seed=3)[0]
     documents = {name: (row["text"], row["metadata"]["kind"]) for name, row in rows(folder / "corpus.jsonl").items()}
     assert documents == {
         "a.inv": ("{A} (p : A) : A", "Definition"),
@@ -280,7 +280,7 @@ def test_definitions_that_a_script_proves_may_be_lemmas(tmp_path: Path):
         "a.last": ("True", "Lemma"),
     }
     assert judged(folder) == {"a.inv_equiv": {"a.inv"}, "a.last": {"a.inv_equiv"}}
-    assert card(folder)["command"] == "mirblab build rocq --from in --set proved_definitions=true"
+    assert card(folder)["command"] == "mirblab build rocq --from in --set seed=3 --set proved_definitions=true"
     assert card(folder)["counts"]["left_out"]["definitions, instances and goals (no documents)"] == 3
 
 

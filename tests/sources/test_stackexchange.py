@@ -113,6 +113,19 @@ def test_texts_and_tags_are_read(small: Path, tmp_path: Path):
     assert texts["12"] == (" bare", [])
 
 
+def test_the_type_of_a_link_has_either_name(small: Path, tmp_path: Path):
+    """As in the releases of ARQMath; a link without a type is counted."""
+    folder, *_, about = build(small, tmp_path / "out")
+    links = (small / "PostLinks.xml").read_text("utf-8")
+    (small / "PostLinks.xml").write_text(links.replace("LinkTypeId", "PostLinkTypeId"), "utf-8")
+    again, *_, other = build(small, tmp_path / "again")
+    assert (again / "qrels/test.tsv").read_bytes() == (folder / "qrels/test.tsv").read_bytes()
+    assert other["counts"] == about["counts"]
+    (small / "PostLinks.xml").write_text(links.replace('LinkTypeId="1"', 'Kind="1"'), "utf-8")
+    left_out = build(small, tmp_path / "third")[3]["counts"]["left_out"]
+    assert left_out["PostLinks.xml: rows without LinkTypeId or PostLinkTypeId"] == 1
+
+
 def test_everything_left_out_is_counted(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """By reason, in the card and on the screen; broken rows with file and line."""
     *_, about = build(small, tmp_path / "out")

@@ -89,7 +89,7 @@ def read_judgements(path: Path, highest: int) -> FileJudgements:
         if len(cells) != 4:
             problems.note(number, f"expected topic, 0, document, grade, found {len(cells)} cells")
             continue
-        pair, grade = (cells[0].strip(), cells[2].strip()), _grade(cells[3], highest)
+        pair, grade = (cells[0].strip(), cells[2].strip()), read_grade(cells[3], highest)
         if problem := id_problem(pair[0]) or id_problem(pair[1]):
             problems.note(number, f"the topic or the document {problem}")
         elif grade is None:
@@ -252,7 +252,12 @@ def _separated(path: Path) -> Iterator[tuple[str, Row]]:
             raise MirblabError(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def _grade(text: str, highest: int) -> int | None:
+def read_grade(text: str, highest: int) -> int | None:
+    """Return a grade from 0 to *highest*, also one that is written 1.0, or None for another text.
+
+    >>> read_grade("1.0", 2), read_grade("3", 2), read_grade("high", 2)
+    (1, None, None)
+    """
     try:
         grade = float("" if "_" in text else text)
     except ValueError:

@@ -18,6 +18,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.ids import is_whole_number
 from mirblab.core.terminal import say
+from mirblab.data.beir import DUMP_TAG
 from mirblab.sources.shared import builder, html
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, connected_groups, replace_folders
 from mirblab.sources.shared.release import Origin, hash_files
@@ -29,8 +30,8 @@ PUBLISHED = {"math.stackexchange.com": "mirb-mse-dup", "mathoverflow.net": "mirb
 VOTES = 7
 _SUFFIXES = {"duplicates": "dup", "answers": "answers"}
 _QUESTION, _ANSWER = "1", "2"
-QUESTION, DUPLICATE, POST = ("PostTypeId", _QUESTION), ("LinkTypeId", "3"), ("PostTypeId", _QUESTION, _ANSWER)
-_TAG = re.compile(r"[^<>|\s]+")
+QUESTION, POST = ("PostTypeId", _QUESTION), ("PostTypeId", _QUESTION, _ANSWER)
+LINK_TYPES, DUPLICATE = ("LinkTypeId", "PostLinkTypeId"), "3"  # the releases differ in the name of the type
 _ELEMENTS = {"figure": "figures", "link": "links", "table": "tables"}
 
 
@@ -118,7 +119,7 @@ class _Reading:
         self.sizes: Row = {}
 
     def _rows(
-        self, stem: str, wanted: tuple[str, ...], only: tuple[str, ...], passed: str
+        self, stem: str, wanted: tuple[str, ...], only: tuple[str, ...] | None = None, passed: str = "{}"
     ) -> Iterator[tuple[int, dict[str, str]]]:
         with self.files.stream(stem) as stream:
             yield from dump.read_rows(stream, self.files.shown(stem), wanted, self.odd, only)
@@ -196,15 +197,19 @@ class _Duplicates(_Reading):
 
     def _links(self) -> tuple[array[int], array[int]]:
         sources, targets = array("q"), array("q")
-        keys, passed = ("PostId", "RelatedPostId"), "links that are no duplicates (LinkTypeId {})"
-        for line, row in self._rows("PostLinks", keys, DUPLICATE, passed):
+        keys, name = ("PostId", "RelatedPostId"), self.files.shown("PostLinks")
+        for line, row in self._rows("PostLinks", (*keys, *LINK_TYPES)):
             source, target = (row.get(key, "") for key in keys)
-            if is_whole_number(source) and is_whole_number(target):
+            kind = next(filter(None, (row.get(key) for key in LINK_TYPES)), "")
+            if not kind:
+                self.odd.note(name, line, f"rows without {' or '.join(LINK_TYPES)}")
+            elif kind != DUPLICATE:
+                self.left_out[f"links that are no duplicates ({LINK_TYPES[0]} {kind})"] += 1
+            elif is_whole_number(source) and is_whole_number(target):
                 sources.append(int(source))
                 targets.append(int(target))
             else:
-                reason = "rows without PostId and RelatedPostId as numbers"
-                self.odd.note(self.files.shown("PostLinks"), line, reason)
+                self.odd.note(name, line, "rows without PostId and RelatedPostId as numbers")
         return sources, targets
 
     def _questions(self) -> Iterator[tuple[int, Row]]:
@@ -371,7 +376,7 @@ def find_places(numbers: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def split_tags(text: str) -> list[str]:
     """Return the tags of a post, in either notation of the dumps."""
-    return _TAG.findall(text)
+    return DUMP_TAG.findall(text)
 
 
 def keep_edges(links: Iterable[tuple[int, int]], kept: Collection[int], left_out: Counter[str]) -> set[tuple[int, int]]:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +28,7 @@ from mirblab.encoders.encoding import encoder
 from mirblab.evaluation.measures import parse_measure
 from mirblab.lessons.build import digest_cells
 from mirblab.retrieval import rerank, systems
-from mirblab.sources import catalogue
+from mirblab.sources import catalogue, metamath
 from mirblab.train import recipes
 
 # Numbers depend on the versions of these.
@@ -63,6 +63,7 @@ def output_key(
             contents[name] = paths.content_digest(path or catalogue.collection_folder(name))
         digest.update(contents[name])
     parts = [parameters, [systems.system(name).key for name in systems_in(parameters)], models_in(parameters)]
+    parts.append({text: _meanings(text) for text in _texts(parameters)})
     digest.update(json.dumps(parts, sort_keys=True).encode() + code_digest())
     return digest.hexdigest()
 
@@ -100,6 +101,30 @@ def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
     return {kind: describe(parameters[kind]) for kind, describe in MODELS.items() if parameters.get(kind)}
 
 
+# What a text may name, in whichever parameter it stands, each with a function that returns what determines it.
+_REGISTRIES: dict[str, Callable[[str], Any]] = {
+    "system": lambda name: systems.system(name).key,
+    "encoder": lambda name: encoder(name).key,
+    "reranker": rerank.reranker_settings,
+    "recipe": lambda name: recipes.recipe(name).determining(),
+}
+
+
+def _meanings(text: str) -> dict[str, Any]:
+    """Return what determines the system, encoder, reranker and recipe that a text names; empty for another text."""
+    found = {}
+    for kind, describe in _REGISTRIES.items():
+        with suppress(ValueError, OSError):  # MirblabError is a ValueError
+            found[kind] = describe(text)
+    return found
+
+
+def _texts(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the distinct texts that are values of parameters, alone or in lists."""
+    values = [item for value in parameters.values() for item in (value if isinstance(value, list) else [value])]
+    return list(dict.fromkeys(text for text in values if isinstance(text, str) and text))
+
+
 def _names_under(parameters: dict[str, Any], keys: tuple[str, ...]) -> list[str]:
     """Return the distinct names that are the values of *keys*, alone or in lists."""
     values = [parameters[key] for key in keys if parameters.get(key)]
@@ -131,25 +156,41 @@ def library_versions() -> dict[str, str]:
 
 def _data(parameters: dict[str, Any], root: Path) -> dict[str, Path | None]:
     """Return the collections, with None, and the existing files and folders that any parameter names."""
-    values = [item for value in parameters.values() for item in (value if isinstance(value, list) else [value])]
-    texts = [text for text in values if isinstance(text, str) and text]
-    known = set(catalogue.collection_names())
+    texts, known = _texts(parameters), set(catalogue.collection_names())
     sources: dict[str, Path | None] = dict.fromkeys([*collections_in(parameters), *filter(known.__contains__, texts)])
     for text in texts:
         path = root / paths.expand_home(text)
         if text not in sources and os.path.exists(path):  # a run file, a table, a folder of LaTeX
             sources[str(path)] = path
+    for path in _files_beside(parameters, root):
+        sources.setdefault(str(path), path)
     return sources
+
+
+def _files_beside(parameters: Mapping[str, Any], root: Path) -> Iterator[Path]:
+    """Yield the files that a notebook finds by a name alone: a database, and tables beside that of the source."""
+    if database := parameters.get("database"):
+        with suppress(MirblabError):
+            yield metamath.find_database(database)
+    if source := parameters.get("source"):
+        folder = (root / paths.expand_home(str(source))).parent
+        for name in filter(None, (parameters.get(key) for key in ("queries", "qrels"))):
+            if os.path.isfile(folder / str(name)):
+                yield folder / str(name)
 
 
 @lru_cache
 def code_digest() -> bytes:
-    """Return the hash of mirblab's code, registry and bundled data, and of the versions of all libraries it needs."""
+    """Return the hash of mirblab's code, registry and bundled data, and of the versions of all libraries it needs.
+
+    Each file of the package counts, since outputs also depend on templates, which are no code.
+    """
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parents[1]
-    for path in sorted([*root.rglob("*.py"), *root.rglob("registry/*")]):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    for path in sorted(root.rglob("*")):
+        inner = path.relative_to(root)
+        if path.is_file() and not {"__pycache__", "bundled"} & set(inner.parts) and path.name[0] != ".":
+            digest.update(inner.as_posix().encode() + path.read_bytes())
     for name in ("examples", "mini"):
         digest.update(paths.content_digest((paths.checkout_root() or root / "bundled") / "data" / name))
     with suppress(PackageNotFoundError):  # a checkout that nobody installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -115,6 +116,58 @@ def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatc
     assert run.state({}) == "data and code unchanged"
     (tmp_path / "mine.csv").write_text("a,c\n", encoding="utf-8")
     assert run.state({}) == "data or code changed since"
+
+
+def test_tables_beside_that_of_the_source_are_data(tmp_path, monkeypatch):
+    """As the builder of own files finds them, not from the working folder."""
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    parameters = {"source": "mine/texts.csv", "queries": "asked.csv", "qrels": "judged.csv"}
+    for name in ("texts.csv", "asked.csv", "judged.csv"):
+        (tmp_path / "mine" / name).write_text("a,b\n", encoding="utf-8")
+    before = output_key(None, parameters)
+    assert output_key(None, parameters) == before
+    for name in ("asked.csv", "judged.csv"):
+        (tmp_path / "mine" / name).write_text("a,c\n", encoding="utf-8")
+        assert output_key(None, parameters) != before
+        before = output_key(None, parameters)
+
+
+@pytest.mark.parametrize("database", ["set.mm", "none.mm|set.mm|mini"])
+def test_a_database_is_data_wherever_it_is_found(tmp_path, monkeypatch, database):
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+    (tmp_path / "home/data").mkdir(parents=True)
+    (tmp_path / "home/data/set.mm").write_text("$c wff $.", encoding="utf-8")
+    before = output_key(None, {"database": database})
+    (tmp_path / "home/data/set.mm").write_text("$c wff |- $.", encoding="utf-8")
+    assert output_key(None, {"database": database}) != before
+
+
+@pytest.mark.parametrize("key", ["first", "text", "alike", "rerankers", "other"])
+def test_a_text_that_names_a_system_or_a_model_is_what_it_means(tmp_path, monkeypatch, key):
+    """In whichever parameter it stands; another text is a text alone."""
+    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    (tmp_path / "registry").mkdir()
+    entries = {
+        "systems": '[mine]\nkind = "bm25"\nk1 = {}\n',
+        "rerankers": '[mine-cross]\nkind = "cross-encoder"\nid = "a/b"\nrevision = "{}"\n',
+    }
+    for kind, name in (("systems", "mine"), ("rerankers", "mine-cross")):
+        path, value = tmp_path / "registry" / f"{kind}.toml", [name] if key == "rerankers" else name
+        path.write_text(entries[kind].format(1.5), encoding="utf-8")
+        before, other = (output_key(None, {key: text}) for text in (value, "prime ideal"))
+        path.write_text(entries[kind].format(2.5), encoding="utf-8")
+        assert output_key(None, {key: value}) != before and output_key(None, {key: "prime ideal"}) == other
+
+
+def test_templates_are_part_of_the_code(monkeypatch):
+    """Each file of the package decides what a notebook writes, but for what Python or an editor leaves there."""
+    read: list[str] = []
+    plain = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.as_posix()) or plain(path))
+    hand_runs.code_digest.__wrapped__()
+    assert any("/display/templates/" in name for name in read) and any(name.endswith("/card.md") for name in read)
+    assert not any("__pycache__" in name for name in read)
 
 
 def test_in_a_papers_suite_a_bundled_collection_is_said_to_be_no_published_one():

@@ -186,7 +186,8 @@ class Collection:
     def statistics(self) -> dict[str, object]:
         """Return the row of this collection in a table like MIRB's Table 1; words are separated by blanks."""
         stored = parts_of(self.corpus)
-        n_levels = len({0, *(self.card.relevance_levels or self.qrels.relevance.unique())})
+        levels = self.card.relevance_levels or self.qrels.relevance.unique()
+        n_levels = len({0, *(level for level in levels if level >= 0)})
         return {
             "collection": self.name,
             "task": self.card.task,
@@ -460,7 +461,7 @@ def candidate_rules(
             rules.append(ListRule.from_pairs(stem, *pairs, len(queries), allow=allow))
     for name in card.candidates:
         if name == "judged":
-            rules.append(_judged_rule("judged", qrels, len(queries)))
+            rules.append(_judged_rule("judged", qrels[qrels.relevance >= 0], len(queries)))
         elif name == "not-self":
             rules.append(NotSelfRule(doc_ids.get_indexer(query_ids)))
         elif name == "earlier":

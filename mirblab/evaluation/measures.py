@@ -407,9 +407,12 @@ def inferred_average_precision(judged: JudgedRanks, k: None) -> np.ndarray:
 
 
 def judged_share(judged: JudgedRanks, k: int | None) -> np.ndarray:
-    """Return the judged share of the first k documents, or of all if fewer are returned; 0 for an empty ranking."""
+    """Return the judged share of the first k documents, or of all if fewer are returned; 0 for an empty ranking.
+
+    A negative relevance is no judgement.
+    """
     seen = judged.returned if k is None else np.minimum(judged.returned, k)
-    return _ratio(judged.count(_is_within(judged.rank, k)), seen)
+    return _ratio(judged.count((judged.relevance >= 0) & _is_within(judged.rank, k)), seen)
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,8 @@ def cross_validated(
     if any(is_rank(str(one)) for one in wanted):
         raise MirblabError("weights need a measure of which more is better; take RR in place of Rank")
     sides, weights = AlignedRuns.of(parts), check_grid(grid, len(parts))
+    parts = sides.parts  # with the names of columns used here
+    qrels = runs.rename_pyterrier(qrels) if isinstance(qrels, pd.DataFrame) else qrels
     judged = _Judgements(qrels, wanted, relevant_from)
     ids, relevant = judged.queries(parts[0])
     notes: dict[str, Any] = {"parts": part_column_names(parts), "measure": measure}

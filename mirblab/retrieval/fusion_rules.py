@@ -389,16 +389,19 @@ def contributions(
     0     1      b     2      1
     1     2      c  <NA>      2
     """
-    ranks = _query_ranks(runs.cut_run(runs.order_run(fused), depth), query_id)
+    fused = runs.order_run(fused)
+    ranks = _query_ranks(runs.cut_run(fused, depth), query_id)
     if not len(ranks):
         some = ", ".join(map(str, fused.query_id.unique()[:3])) or "none"
         raise MirblabError(f"the fused run has no query '{query_id}'; found {some} and others")
     table = pd.DataFrame({"rank": ranks.to_numpy(), "doc_id": ranks.index.astype("str")})
     for name, part in zip(part_column_names(parts), parts, strict=True):
-        ranks = _query_ranks(part if "rank" in part else runs.order_run(part), query_id)
+        # The ranks of a run of PyTerrier begin at 0.
+        is_ranked = "rank" in part and runs.rename_pyterrier(part) is part
+        ranks = _query_ranks(part if is_ranked else runs.order_run(part), query_id)
         table[name] = ranks.reindex(table.doc_id).astype("Int64").array
     if qrels is not None:
-        judged = qrels if isinstance(qrels, pd.DataFrame) else qrels.qrels
+        judged = runs.rename_pyterrier(qrels) if isinstance(qrels, pd.DataFrame) else qrels.qrels
         judged = judged[(judged.query_id.astype("str") == query_id).to_numpy()]
         relevance = pd.Series(judged.relevance.to_numpy(), judged.doc_id.astype("str"))
         table["relevance"] = relevance.reindex(table.doc_id).astype("Int64").array

@@ -57,6 +57,13 @@ def test_judged_admits_what_was_judged_zeros_included(make_folder):
     assert allowed(make_folder(card='candidates = "judged"\n')) == [[True, False, False], [True, True, False]]
 
 
+def test_judged_does_not_admit_what_has_a_negative_grade(make_folder):
+    """Which is no judgement to measures either, and no level of relevance."""
+    folder = make_folder(qrels="q1\td1\t1\nq1\td2\t-1\nq2\td2\t1\nq2\td1\t0\n", card='candidates = "judged"\n')
+    assert allowed(folder) == [[True, False, False], [True, True, False]]
+    assert load_folder(folder).statistics()["relevance"] == "binary"
+
+
 def test_not_self_excludes_the_document_of_the_query(make_folder):
     """Same id on both sides."""
     corpus = [{"_id": name, "text": name} for name in ("d1", "d2", "q2")]

@@ -142,12 +142,15 @@ def test_prime_measures_agree_with_ir_measures(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_judged_at_k_agrees_with_ir_measures_without_ties(seed):
+    """But for negative grades, which ir_measures counts as judgements, and prime measures do not."""
     _, grades = random_case(2000 + seed)
     generator = np.random.default_rng(seed)
     scores = {query: {f"d{d}": float(s) for s, d in enumerate(generator.permutation(30)[: 1 + n])}
               for n, query in enumerate(grades)}  # fmt: skip
     theirs = {ir_measures.Judged @ 3: "Judged@3", ir_measures.Judged @ 10: "Judged@10", ir_measures.Judged: "Judged"}
-    expected = {(theirs[m.measure], m.query_id): m.value for m in ir_measures.iter_calc(list(theirs), grades, scores)}
+    kept = {query: {doc: grade for doc, grade in given.items() if grade >= 0} for query, given in grades.items()}
+    found = {(theirs[m.measure], m.query_id): m.value for m in ir_measures.iter_calc(list(theirs), kept, scores)}
+    expected = {(name, query): found.get((name, query), 0.0) for name in theirs.values() for query in grades}
     close(numbers(quietly(run_of(scores), qrels_of(grades), theirs.values())), expected)
 
 
@@ -301,11 +304,11 @@ def test_relevant_from_moves_binary_measures_and_not_ndcg():
     assert low["nDCG", "q"] == high["nDCG", "q"]
 
 
-def test_a_negative_relevance_gains_nothing_and_is_no_judgement_to_prime_measures_and_bpref():
+def test_a_negative_relevance_gains_nothing_and_is_no_judgement():
     run, qrels = run_of({"q": {"a": 2, "b": 1}}), qrels_of({"q": {"a": -1, "b": 1}})
     found = numbers(evaluate(run, qrels, ["nDCG", "nDCG'", "RR'", "Bpref", "Judged@2"]))
     assert found == pytest.approx({("nDCG", "q"): 1 / np.log2(3), ("nDCG'", "q"): 1, ("RR'", "q"): 1, ("Bpref", "q"): 1,
-                                   ("Judged@2", "q"): 1})  # fmt: skip
+                                   ("Judged@2", "q"): 0.5})  # fmt: skip
 
 
 def test_queries_that_score_0_are_counted_and_named():

@@ -40,6 +40,21 @@ def test_relevance_is_that_of_the_query():
     assert dict(zip(table.doc_id, table.relevance.fillna(-1), strict=True)) == {"a": 2, "b": -1, "c": -1, "d": 0}
 
 
+def test_runs_and_judgements_of_pyterrier_are_understood():
+    """Their ranks begin at 0, and the order of their rows does not count."""
+    qrels = pd.DataFrame([("q", "a", 2), ("q", "d", 0)], columns=["qid", "docno", "label"])
+    theirs = [
+        part.rename(columns={"query_id": "qid", "doc_id": "docno"}).assign(rank=range(len(part))) for part in (ONE, TWO)
+    ]
+    fused = fusion.rrf([ONE, TWO])
+    expected = fusion.contributions(
+        fused, [ONE, TWO], "q", qrels=qrels.set_axis(["query_id", "doc_id", "relevance"], axis=1)
+    )
+    of_pyterrier = fused.astype({"query_id": "str"}).rename(columns={"query_id": "qid", "doc_id": "docno"})
+    table = fusion.contributions(of_pyterrier.assign(rank=0), theirs, "q", qrels=qrels)
+    pd.testing.assert_frame_equal(table, expected)
+
+
 def test_a_collection_s_system_says_where_its_first_ten_came_from():
     """With the judgements of the collection."""
     c = catalogue.load("mini-qa").sample(3)

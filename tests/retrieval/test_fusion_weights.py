@@ -81,6 +81,18 @@ def test_without_resamples_every_fold_has_the_best_weights_of_the_others(measure
     )
 
 
+def test_runs_and_judgements_of_pyterrier_choose_the_same_weights():
+    """With their names of columns, and ranks from 0."""
+    parts, qrels = material()
+    expected = fusion.cross_validated(parts, qrels)
+    theirs = [
+        part.rename(columns={"query_id": "qid", "doc_id": "docno"}).assign(rank=range(len(part))) for part in parts
+    ]
+    found = fusion.cross_validated(theirs, qrels.set_axis(["qid", "docno", "label"], axis=1))
+    pd.testing.assert_frame_equal(found, expected)
+    assert fusion.fold_table(found).equals(fusion.fold_table(expected))
+
+
 def test_no_query_is_scored_with_weights_that_saw_it():
     """Turning one query's judgements around changes the run of other folds only."""
     parts, qrels = material(1)

@@ -299,7 +299,7 @@ def _trec_tables(path: Path) -> Iterator[arrow.Table]:
     second: set[str] = set()
     with text_files.open_unpacked(path) as file, pd.read_csv(
         file, sep=r"\s+", header=None, names=columns, dtype="str", quoting=csv.QUOTE_NONE, na_filter=False,
-        encoding="utf-8-sig", chunksize=_LINES_PER_PART,
+        encoding="utf-8", chunksize=_LINES_PER_PART,
     ) as parts:  # fmt: skip
         for part in parts:
             second.update(part.Q0.unique())

@@ -318,7 +318,7 @@ def test_a_second_column_that_changes_is_refused_with_its_line(tmp_path):
 
 def test_a_submission_to_task_2_of_arqmath_is_no_run_of_posts(tmp_path):
     """Its columns are topic, formula, post, rank, score and run: the third is not what is judged."""
-    (tmp_path / "x.tsv").write_text("B.201\t17\t5\t1\t0.9\tours\nB.201\t18\t5\t2\t0.8\tours\n")
+    (tmp_path / "x.tsv").write_text("B.201\t17\t5\t1\t0.9\tours\nB.201\t18\t6\t2\t0.8\tours\n")
     with pytest.raises(MirblabError, match=r"x\.tsv, line 2: .* task 2 .* be mapped to visual ids first; write one"):
         read_run(tmp_path / "x.tsv")
     (tmp_path / "x.tsv").write_text("B.201 Q0 17 1 0.9 ours\nB.201 Q0 18 2 0.8 ours\n")

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
+from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.mini import PAIR, Card
-from mirblab.sources.shared.builder import fold_text
 
 PROSE = ("slogan", "statement", "rewording", "question", "duplicate", "proof")
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([^}]*)\}")

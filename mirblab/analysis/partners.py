@@ -325,7 +325,9 @@ def equivalence_statements(
     relevant". `field` is the first tag where two fields are paired with each other (a subset of MELD), else "query" or
     "document"; `tag` is the first tag, or "". At most *n_pairs* pairs and *n_distractors* documents that nobody judged
     for these queries (kind "distractor") are drawn, by *seed*. With *fields* only statements whose first tag is one of
-    them count. MirblabError when nothing is judged relevant, and for a field that no document has.
+    them count. No two pairs have a statement in common: of several, the first by query counts, and
+    `attrs["left_out"]` says how many others there are. MirblabError when nothing is judged relevant, and for a field
+    that no document has.
 
     >>> from mirblab.sources.catalogue import load
     >>> points = equivalence_statements(load("mini-pairs"), n_pairs=2)
@@ -339,6 +341,7 @@ def equivalence_statements(
     best = best[inside[best.document.to_numpy()]]
     if best.empty:
         raise MirblabError(f"{collection.name} has no query with a relevant document, so there is no pair to show")
+    n_all, best = len(best), best[_are_apart(collection, best)]
     rng = np.random.default_rng(seed)
     chosen = best.iloc[np.sort(rng.permutation(len(best))[:n_pairs])]
     kind, names = pair_relation(collection), collection.query_ids[chosen["query"].to_numpy()]
@@ -355,7 +358,9 @@ def equivalence_statements(
         rows.append(_statement_row(collection, "document", int(place), "", DISTRACTOR))
     points = pd.DataFrame(rows).drop_duplicates("id", ignore_index=True)
     two_fields = points.tag.ne("").all() and points.tag.nunique() == 2
-    return points.assign(field=points.tag if two_fields else points.field)
+    points = points.assign(field=points.tag if two_fields else points.field)
+    points.attrs["left_out"] = n_all - len(best)
+    return points
 
 
 def _in_fields(collection: Collection, fields: Sequence[str]) -> np.ndarray:
@@ -377,18 +382,30 @@ def _best_pairs(collection: Collection) -> pd.DataFrame:
     return pairs[~pd.Series(sides, dtype="str").duplicated().to_numpy()]
 
 
-def _statement_row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
-    ids, texts = collection.doc_ids, collection.texts
-    table = collection.corpus
-    if side == "query":
-        ids, texts, table = collection.query_ids, collection.query_texts, collection.queries
-    tags = table.tags.iloc[place] if "tags" in table else None
-    name = str(ids[place])
-    # A query and a document of the same id are one point only if they have the same text.
+def _are_apart(collection: Collection, pairs: pd.DataFrame) -> np.ndarray:
+    """Return which pairs, bool (n_pairs,), have no statement in common with an earlier one that has none either."""
+    taken, kept = set[str](), []
+    for query, document in zip(pairs["query"], pairs.document, strict=True):
+        points = {_point(collection, "query", query), _point(collection, "document", document)}
+        kept.append(taken.isdisjoint(points))
+        taken |= points if kept[-1] else set()
+    return np.array(kept, dtype=bool)
+
+
+def _point(collection: Collection, side: str, place: int) -> str:
+    """Return the id of a statement; a query and a document of one id are one statement if their texts are the same."""
+    name = str((collection.query_ids if side == "query" else collection.doc_ids)[place])
     is_both = name in collection.doc_ids and name in collection.query_ids
-    is_one = is_both and collection.document(name) == collection.query(name)
-    point = name if is_one else f"{side}:{name}"
+    return name if is_both and collection.document(name) == collection.query(name) else f"{side}:{name}"
+
+
+def _statement_row(collection: Collection, side: str, place: int, class_id: str, kind: str) -> dict[str, str]:
+    texts, table = collection.texts, collection.corpus
+    if side == "query":
+        texts, table = collection.query_texts, collection.queries
+    tags = table.tags.iloc[place] if "tags" in table else None
     tag = tags[0] if tags else ""
+    point = _point(collection, side, place)
     return {"id": point, "class_id": class_id, "field": side, "kind": kind, "text": texts[place], "tag": tag}
 
 

@@ -83,3 +83,16 @@ def test_numbers_below_the_least_are_refused(settings: dict[str, int], message: 
     """And do not take all but the last pair or distractor."""
     with pytest.raises(MirblabError, match=message):
         equivalence_statements(catalogue.load("mini-pairs"), **settings)
+
+
+def test_no_two_pairs_share_a_statement(make_folder):
+    """Each class has two members, and the number of pairs that were left out is said."""
+    texts = [{"_id": f"{side}{n}", "text": f"{side} {n}"} for side in "sd" for n in range(4)]
+    both = {"_id": "d1", "text": "d 1"}  # a query that is a document, too
+    queries = [*(row for row in texts if row["_id"][0] == "s"), both]
+    qrels = "s0\td0\t1\ns1\td0\t1\ns2\td1\t1\nd1\td2\t1\ns3\td3\t1\n"
+    collection = catalogue.load(make_folder([row for row in texts if row["_id"][0] == "d"], queries, qrels))
+    for seed in range(5):
+        points = equivalence_statements(collection, n_pairs=2, seed=seed)
+        assert points.groupby("class_id").size().tolist() == [2, 2] and points.attrs["left_out"] == 2
+    assert equivalence_statements(catalogue.load("mini-pairs")).attrs["left_out"] == 0

@@ -190,20 +190,21 @@ class Judging:
                 f'and nothing was added; if somebody else judged, say who: merge(path, judge="ben")'
             )
 
-    def qrels(self, judges: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return the judgements of some judges (None: all) as qrels: query_id, doc_id, relevance.
+    def qrels(self, judges: str | Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the judgements of one judge or some (None: all) as qrels: query_id, doc_id, relevance.
 
         Where judges differ, the median of their grades counts, of two the lower one. MirblabError for an unknown judge.
         """
         found = self.judgements
         if judges is not None:
-            check_known("judge", judges, found.judge.unique())
-            found = found[found.judge.isin(judges)]
+            names = _as_names(judges)
+            check_known("judge", names, found.judge.unique())
+            found = found[found.judge.isin(names)]
         grouped = found.groupby(_KEY).relevance.quantile(0.5, interpolation="lower")
         return grouped.astype("int64").reset_index()
 
-    def collection(self, judges: Sequence[str] | None = None) -> Collection:
-        """Return the collection with the judgements of some judges (None: all) added; they replace those it has."""
+    def collection(self, judges: str | Sequence[str] | None = None) -> Collection:
+        """Return the collection with the judgements of one judge or some (None: all) added, which replace its own."""
         before, columns = self.original, [*_KEY, "relevance"]
         had = before.qrels[columns].astype({"query_id": "str", "doc_id": "str"})
         both = pd.concat([had, self.qrels(judges)]).drop_duplicates(_KEY, keep="last")
@@ -245,7 +246,7 @@ class Judging:
         return table(frame.astype({"documents": "int64"}), caption, notes=notes, formats=formats)
 
     def changes(
-        self, wanted: AnyMeasure | Sequence[AnyMeasure] = MEASURES, judges: Sequence[str] | None = None
+        self, wanted: AnyMeasure | Sequence[AnyMeasure] = MEASURES, judges: str | Sequence[str] | None = None
     ) -> Table:
         """Return what the new judgements change: means of each run and measure before and after, with Judged@depth.
 
@@ -268,7 +269,7 @@ class Judging:
         if qualities and not notes:
             notes.append(f"The order of the systems by {', '.join(qualities)} stays the same.")
         n_new = len(self.qrels(judges))
-        names = list(judges) if judges is not None else [str(name) for name in self.judgements.judge.unique()]
+        names = _as_names(self.judgements.judge.unique().tolist() if judges is None else judges)
         median = ", and of several grades of a document the lower median counts" if len(names) > 1 else ""
         caption = (
             f"Means on {self.original.name} before and after judgements of {counted(n_new, 'document')} by "
@@ -432,6 +433,11 @@ def _same_grades(ratings: pd.DataFrame) -> tuple[int, float]:
 def _best_first(means: pd.Series) -> list[str]:
     lower_first = measures.is_rank(str(means.name))
     return [str(name) for name in means.sort_values(ascending=lower_first, kind="stable").index]
+
+
+def _as_names(judges: str | Sequence[str]) -> list[str]:
+    """Return the names of judges, of which a text is one."""
+    return [judges] if isinstance(judges, str) else [str(name) for name in judges]
 
 
 def _digest_texts(collection: Collection, query_id: str, doc_id: str) -> str:

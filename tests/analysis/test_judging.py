@@ -355,3 +355,15 @@ def test_a_pool_of_no_run_is_refused(tiny) -> None:
     """No run has no documents."""
     with pytest.raises(MirblabError, match="at least one run, found none"):
         pool_documents([], tiny)
+
+
+def test_one_judge_may_be_named_without_a_list(tiny, runs) -> None:
+    """A name is a list of one, not of its letters."""
+    judging = judge(runs, tiny, 2, judge="anna")
+    for query_id, doc_id in pairs(judging):
+        judging.record(query_id, doc_id, 1)
+    assert judging.qrels("anna").equals(judging.qrels(["anna"])) and len(judging.qrels("anna")) == 3
+    assert judging.collection("anna").qrels.equals(judging.collection(["anna"]).qrels)
+    assert "by anna;" in judging.changes(judges="anna").caption
+    with pytest.raises(MirblabError, match="no judge 'ben'"):
+        judging.qrels("ben")

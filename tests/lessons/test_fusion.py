@@ -37,6 +37,21 @@ def seen(values, folds):
     return float(np.mean(own))
 
 
+def test_an_answer_may_use_up_the_rankings_that_it_gets():
+    """It is compared with the truth for the rankings as they were."""
+
+    def emptying(rankings, k=60):
+        total = {}
+        while rankings:
+            ranking, rank = rankings.pop(), 0
+            while ranking:
+                rank, name = rank + 1, ranking.pop(0)
+                total[name] = total.get(name, 0) + 1 / (k + rank)
+        return total
+
+    assert check("fusion.rrf", emptying).passed
+
+
 WRONG = [
     ("minmax", lambda scores: [score / max(scores) for score in scores], "subtract the smallest"),
     ("minmax", lambda scores: [score - min(scores) for score in scores], "not 1 yet"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def _rrf(answer: Any) -> str:
         ([["a", "b"], ["b", "a"]], 60),
         ([["a"], ["b"]], 1),
     ):
-        hint = _rrf_hint(answer(rankings, k), rankings, k)
+        hint = _rrf_hint(answer(deepcopy(rankings), k), rankings, k)  # an answer may empty the lists as it goes
         if hint:
             return f"For the rankings `{rankings}` and k = {k}: {hint}"
     return ""

@@ -17,7 +17,7 @@ import pandas as pd
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.collection import Collection
-from mirblab.data.runs import PYTERRIER, write_run
+from mirblab.data.runs import PYTERRIER, check_trec_ids, write_run
 from mirblab.display.result_tables import main_table, printed_factor, run_notes
 from mirblab.display.table_formats import Table, column_name
 from mirblab.evaluation import significance
@@ -128,10 +128,13 @@ class Experiment:
 
         With *runs* there is also a folder for each collection with the runs and the judgements (`qrels.txt`) in TREC's
         form, which trec_eval, ir_measures and PyTerrier read. Files that the folder holds under these names are
-        replaced, others stay.
+        replaced, others stay. MirblabError, before anything is written, for an id that TREC's form cannot hold.
         """
         from mirblab.display.figures import save_figure
 
+        for of in self.collections if runs else []:
+            check_trec_ids(of.query_ids, "query_id")
+            check_trec_ids(of.doc_ids, "doc_id")
         target = paths.expand_home(str(folder))
         atomic_files.make_folder(target)
         csv = {"values": self.values, "costs": self.costs}

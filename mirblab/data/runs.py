@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -316,12 +316,20 @@ def _trec_tables(path: Path) -> Iterator[arrow.Table]:
 def _writable_ids(ids: pd.Series) -> np.ndarray:
     """Return the categories as an array of strings; MirblabError for one in use that a TREC file cannot hold."""
     names = ids.cat.categories.to_numpy(dtype=object)
-    for code in np.unique(ids.cat.codes):
-        if names[code].split() != [names[code]]:
-            raise MirblabError(
-                f"{ids.name} '{names[code]}' is empty or has white space, which a TREC file cannot hold; rename it"
-            )
+    check_trec_ids(names[np.unique(ids.cat.codes)], str(ids.name))
     return names
+
+
+def check_trec_ids(ids: Iterable[str], name: str) -> None:
+    """Raise MirblabError for an id that a TREC file cannot hold, because it is empty or has white space.
+
+    >>> check_trec_ids(["q 1"], "query_id")
+    Traceback (most recent call last):
+    mirblab.core.errors.MirblabError: query_id 'q 1' is empty or has white space, which a TREC file cannot hold; ...
+    """
+    for each in ids:
+        if each.split() != [each]:
+            raise MirblabError(f"{name} '{each}' is empty or has white space, which a TREC file cannot hold; rename it")
 
 
 @contextmanager

@@ -224,3 +224,19 @@ def test_a_search_is_as_deep_as_the_measures(make_folder) -> None:
     assert experiment("bm25", folder, wanted).values.value.tolist() == [1, 0]
     assert experiment("bm25", folder, wanted, depth=1_000).values.value.tolist() == [0, 0]
     assert compare_runs("bm25", "bm25-okapi", folder, wanted).values.value.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("bad", ["query", "document"])
+def test_ids_with_blanks_are_refused_before_anything_is_written(bad, make_folder, tmp_path):
+    """TREC's form would have other columns then."""
+    query, document = ("q 1", "d1") if bad == "query" else ("q1", "d 1")
+    folder = make_folder(
+        [{"_id": document, "text": "a ring"}, {"_id": "d2", "text": "a group"}],
+        [{"_id": query, "text": "a ring"}],
+        f"{query}\t{document}\t1\n",
+    )
+    result = experiment("bm25", load(folder), "RR")
+    with pytest.raises(MirblabError, match="_id '[qd] 1' is empty or has white space"):
+        result.save(tmp_path / "out", runs=True)
+    assert not (tmp_path / "out").exists()
+    assert result.save(tmp_path / "out")

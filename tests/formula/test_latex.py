@@ -86,6 +86,19 @@ TREES = [
     ("10⁻³²", "[N!10,a[-[N!32]]]"),
     ("√x + √(y)", "[O!root[+[√[M!()1x1,w[V!y]]]],w[V!x]]"),
     (r"a &lt; b \amp x", "[V!a[<[V!b[V!amp[V!x]]]]]"),
+    (r"\begin{pmatrix} 0 & 1 \\ * & 0 \end{pmatrix}", "[M!()2x2,w[N!0,e[N!1,e[*,e[N!0]]]]]"),
+    (r"\begin{pmatrix} 0 \\*[2pt] 1 \end{pmatrix}", "[M!()2x1,w[N!0,e[N!1]]]"),
+    (r"f(\left.2x\right|_0^1)", "[V!f[M!()1x1,w[N!2[V!x[|,a[N!1],b[N!0]]]]]]"),
+    (r"\left\{x\right.25y", "[{[V!x[N!25[V!y]]]]"),
+    (r"\left||x|-|y|\right|", "[M!||1x1,w[M!||1x1[-[M!||1x1,w[V!y]]],w[V!x]]]"),
+    (r"\left|x\right||y|", "[M!||1x1[M!||1x1,w[V!y]],w[V!x]]"),
+    (r"\left||x\right||", "[M!∥∥1x1,w[V!x]]"),
+    (r"\smash[b]{x}+\smash y", "[V!x[+[V!y]]]"),
+    (r"\cfrac[l]{a}{b}", "[O!divide,o[V!a],u[V!b]]"),
+    (r"\begin{tabular*}{w}{cc}a&b\end{tabular*}", "[M!1x2,w[V!a,e[V!b]]]"),
+    (r"\mathchoice{a}{b}{c}{d}+e", "[V!a[+[V!e]]]"),
+    (r"\begin{rcases}a\\b\end{rcases}=1", "[M!2x1[}[=[N!1]]],w[V!a,e[V!b]]]"),
+    (r"\left.\begin{matrix}a\\b\end{matrix}\right\}=1", "[M!2x1[}[=[N!1]]],w[V!a,e[V!b]]]"),
 ]
 
 
@@ -100,6 +113,16 @@ def test_a_percent_sign_at_the_end_of_a_line_is_no_argument(latex: str):
     """In TeX it hides the end of the line, which is a blank in LaTeXML's formulas; "5%)" is a percentage."""
     assert parse_latex(latex).labels == parse_latex("\\mathcal{F}").labels
     assert parse_latex("\\F", {"\\F": latex}).labels == parse_latex("\\mathcal{F}").labels
+
+
+def test_a_comment_in_a_formula_of_several_lines_is_none_of_it():
+    r"""It goes up to the end of its line, also in text; `\%` begins none, and neither does a sign in a single line."""
+    assert parse_latex("a % why, x = y\n + b").labels == ["V!a", "+", "V!b"]
+    assert parse_latex("5\\% a\n + b % c").labels == ["N!5", "%", "V!a", "+", "V!b"]
+    assert parse_latex("a \\\\% c\n + b").labels == ["V!a", "+", "V!b"]
+    assert parse_latex("\\text{a % c\nb $x$}").labels == ["T!a b", "V!x"]
+    assert marked("a % c\n + b") == [("V!a", "a"), ("+", "+"), ("V!b", "b")]
+    assert parse_latex("a% + b").labels == ["V!a", "+", "V!b"]
 
 
 @pytest.mark.parametrize("latex", ["", " \n", "%", r"\,", "{}", r"\left.\right.", "$$", r"\not", r"\displaystyle"])
@@ -142,6 +165,32 @@ def test_macros() -> None:
     assert write_tangent(parse_latex(r"\abs x+\p b", macros)) == "[M!||1x1[+[M!()1x2,w[V!b[&comma;],e[V!a]]]],w[V!x]]"
     assert parse_latex(r"\Spec A", macros).problems == ()
     assert parse_latex(r"\Spek A", macros).problems == (r"unknown command \Spek at 0",)
+
+
+@pytest.mark.parametrize(
+    ("latex", "labels"),
+    [
+        (r"\cat{Set}", ["T!Set"]),
+        (r"\case{Set}", ["T!the Set case"]),
+        (r"\case{finite  sets}", ["T!the finite sets case"]),
+        (r"\case n", ["T!the n case"]),
+        (r"\case{$x$}", ["T!the", "V!x", "T!case"]),
+        (r"\cat{\em Set}", [r"T!\em Set"]),
+        (r"\name{Hom}", ["V!Hom"]),
+        (r"\name{\mathcal{H}om}", ["V!ℋ", "V!om"]),
+    ],
+)
+def test_text_of_a_macro_has_its_arguments_whole(latex: str, labels: list[str]) -> None:
+    """With the blanks of both; an argument that is no plain text is read as it is in a text."""
+    macros = {r"\cat": r"\text{#1}", r"\case": r"\text{the #1 case}", r"\name": r"\operatorname{#1}"}
+    assert parse_latex(latex, macros).labels == labels
+
+
+def test_text_of_a_macro_takes_no_time() -> None:
+    """A long argument in each of many texts is cut off."""
+    begun = time.process_time()
+    parse_latex(r"\a{" + "x" * 40_000 + "}", {r"\a": r"\text{#1}" * 20_000})
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize("body", [r"\a", r"\a\a", r"{\a\a}{\a#1\a}", r"#1#1#1#1 \a{#1#1}", r"\b", r"x\b\b\b\b"])

@@ -10,7 +10,7 @@ import pytest
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.mathml import parse_mathml
 from mirblab.sources.arqmath.formulas import Formula, read_formula_rows
-from mirblab.sources.arqmath.release import clean_latex
+from mirblab.sources.arqmath.release import clean_latex, clean_post
 from mirblab.sources.stackexchange.dump import RowProblems
 
 COLUMNS = "id post_id thread_id type comment_id old_visual_id visual_id issue formula".split()
@@ -47,3 +47,12 @@ def test_latex_and_mathml_of_the_sample_release_are_the_same_formulas(shared: Pa
         if "ltx_ERROR" not in marked.formula and "merror" not in marked.formula
     ]
     assert len(same) > 3_000 and sum(same) / len(same) >= 0.95
+
+
+def test_comments_are_dropped_before_lines_are_joined():
+    """Their words would be variables on the joined line; a percentage stays, and in one line nothing is a comment."""
+    assert clean_latex("a % why, x = y\n + b % c").text == "a + b"
+    assert clean_latex("5\\% a \\\\% c\n + b").text == "5\\% a \\\\ + b"
+    assert clean_latex("50% a").text == "50a"
+    post = '<p>x 5% <span class="math-container" id="1">$a % why\n + b$</span> of\n 3%</p>'
+    assert clean_post(post).text == "x 5% $a + b$ of 3%"

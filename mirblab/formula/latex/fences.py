@@ -16,6 +16,7 @@ _PARTING = frozenset("=<>≤≥≠≈∼≡∈⊂⊆→⇒⇔⟹⟺,;:∣")
 # The fences of each environment; those of a layout (align and the like) have none.
 _MATRICES = {"p": "()", "b": "[]", "v": "||", "V": "∥∥", "B": "{}", "": "", "small": "", "psmall": "()", "bsmall": "[]"}
 _CASES = {"cases": "{", "dcases": "{", "numcases": "{"}
+_CLOSED_CASES = frozenset({"rcases", "drcases"})  # a brace stands behind them, as behind \left. and \right\}
 FENCES = {f"{name}matrix": fence for name, fence in _MATRICES.items()} | _CASES
 BRACED = {"substack": "", "matrix": "", "eqalign": "", "pmatrix": "()", "bmatrix": "[]", "cases": "{"}
 WITH_ARGUMENT = frozenset({"array", "tabular", "alignat", "alignedat", "subarray", "alignat*", "tabular*", "darray"})
@@ -59,9 +60,10 @@ def begin_environment(reader: Reader, line: Line, token: str) -> None:
     fence = FENCES.get(name.rstrip("*"), "")
     start = reader.spans[reader.i - 1]
     if name in POSITIONED or name.endswith("matrix*"):
-        position = reader.bracket()
-        reader.i += 3 if len(position) == 1 and position[0] in "tbclr" else 0
+        reader.skip_position("tbclr")
     if name in WITH_ARGUMENT:
+        reader.skip_braces()
+    if name == "tabular*":  # its width stands before its columns
         reader.skip_braces()
     if name in PLAIN_ENVIRONMENTS:
         return
@@ -69,7 +71,8 @@ def begin_environment(reader: Reader, line: Line, token: str) -> None:
         reader.problem(f"nested deeper than {MAX_DEPTH}: left out", reader.i - 1)
         reader.unopened += 1
         return
-    _open_cell(reader, _Grid(reader.put(line, f"M!{fence}", start), fence))
+    closing = "}" if name.rstrip("*") in _CLOSED_CASES else ""
+    _open_cell(reader, _Grid(reader.put(line, f"M!{fence}", start), fence, closing=closing))
 
 
 def _open_cell(reader: Reader, grid: _Grid) -> None:
@@ -78,10 +81,13 @@ def _open_cell(reader: Reader, grid: _Grid) -> None:
 
 
 class _Grid:
-    """A matrix being read: node, fence, first node of each cell by rows, and whether a brace ends it (`is_braced`)."""
+    """A matrix being read: node, fence, first node of each cell by rows, and whether a brace ends it (`is_braced`).
 
-    def __init__(self, node: int, fence: str, is_braced: bool = False) -> None:
-        self.node, self.fence, self.is_braced, self.last = node, fence, is_braced, -1
+    `closing` is the sign that stands behind it.
+    """
+
+    def __init__(self, node: int, fence: str, is_braced: bool = False, closing: str = "") -> None:
+        self.node, self.fence, self.is_braced, self.closing, self.last = node, fence, is_braced, closing, -1
         self.rows: list[list[int]] = [[]]
 
 
@@ -105,7 +111,8 @@ def _finish_cell(reader: Reader, nodes: list[int], grid: _Grid) -> None:
         return
     reader.i += 1
     if token != "&":
-        reader.i += reader.tokens[reader.i] == "*"
+        is_starred = reader.tokens[reader.i] == "*" and reader.spans[reader.i][0] == reader.spans[reader.i - 1][1]
+        reader.i += is_starred  # as in `\\*`; a star behind a blank begins the next row, as in MathJax
         distance = reader.bracket()
         reader.i += len(distance) + 2 if _LENGTH.fullmatch("".join(distance)) else 0  # else it is of the formula
         grid.rows.append([])
@@ -118,6 +125,8 @@ def _finish_grid(reader: Reader, grid: _Grid) -> None:
     if n_cells < columns * len(rows) <= 4 * n_cells + 100:  # a row of thousands among short ones stays as it is
         _fill_rows(reader, rows, columns)
     reader.labels[grid.node] = f"M!{grid.fence}{len(rows)}x{columns}"
+    if grid.closing:
+        reader.put(reader.stack[-1], grid.closing, reader.spans[reader.i - 1])
 
 
 def _fill_rows(reader: Reader, rows: list[list[int]], columns: int) -> None:
@@ -269,25 +278,59 @@ def _read_sized_fence(reader: Reader, line: Line, token: str) -> None:
 
 @handles(commands="left right middle")
 def _read_left_right(reader: Reader, line: Line, token: str) -> None:
-    fence = reader.tokens[reader.i]
     is_after_over = line.kind == End.REST and not line.groups
     if token == r"\right" and is_after_over and not any(kind in Fence.AFTER_LEFT for _, kind in line.fences):
         reader.i -= 1  # it closes what the line before has opened
         reader.close(line)
         return
-    if fence not in ENDS:
+    if reader.tokens[reader.i] not in ENDS:
         _count_left_right(reader, token)
+    fence, rest = _split_fence(reader, line, token)
     label = _SIDES.get(fence)
     if label is None and fence != ".":
         return
-    span = (reader.spans[reader.i - 1][0], reader.spans[reader.i][1])
-    reader.i += 1
+    start, end = reader.spans[reader.i]
+    middle = max(start, end - len(rest))
+    span = (reader.spans[reader.i - 1][0], middle)
+    if rest:
+        reader.tokens[reader.i], reader.spans[reader.i] = rest, (middle, end)
+    else:
+        reader.i += 1
     if token == r"\left":
         _open_fence(reader, line, label or "", span, Fence.LEFT if label else Fence.NOTHING)
     elif token == r"\right":
         _close_right(reader, line, label, span)
     elif label:
         reader.put(line, label, span)
+
+
+def _split_fence(reader: Reader, line: Line, token: str) -> tuple[str, str]:
+    r"""Return the sign behind \left, \right or \middle, of which TeX takes one, and the rest of its token.
+
+    The rest is 2 in `\left.2x\right|`, and the second bar of `\left||x|-|y|\right|`, which is no norm.
+    """
+    fence = reader.tokens[reader.i]
+    if fence[:1] == "." and fence[1:].isdigit():
+        return ".", fence[1:]
+    is_single = fence == "||" and (
+        (token == r"\left" and _after_right(reader) == "|")
+        or (token == r"\right" and _open_labels(reader, line, _last_left(line)) == ["|"])
+    )
+    return ("|", "|") if is_single else (fence, "")
+
+
+def _last_left(line: Line) -> list[tuple[int, int]]:
+    return [fence for fence in line.fences if fence[1] in Fence.AFTER_LEFT][-1:]
+
+
+def _after_right(reader: Reader) -> str:
+    r"""Return the token behind the \right of the \left that was read last, if it is among the next 200 tokens."""
+    level = 1
+    for place in range(reader.i, min(reader.i + 200, len(reader.tokens) - 1)):
+        level += (reader.tokens[place] == r"\left") - (reader.tokens[place] == r"\right")
+        if not level:
+            return reader.tokens[place + 1]
+    return ""
 
 
 def _count_left_right(reader: Reader, token: str) -> None:

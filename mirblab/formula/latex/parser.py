@@ -17,6 +17,7 @@ from mirblab.formula.latex.reader import (
     Fence,
     Line,
     Reader,
+    blank_comments,
     expand_macros,
     handles,
     tokenize,
@@ -32,6 +33,7 @@ from mirblab.formula.latex.symbols import (
     PLAIN,
     STYLED,
     character_label,
+    negated_label,
 )
 from mirblab.formula.tree import RELATIONS, Tree
 
@@ -44,8 +46,8 @@ displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits displaylimi
 thinspace medspace thickspace negthinspace negmedspace negthickspace enspace enskip mathstrut strut par noindent protect
 relax allowbreak nobreak hfil vfill break null nobreakspace space hss llap rlap mathllap mathrlap mathclap clap bigm
 Bigm biggm Biggm tiny scriptsize footnotesize small normalsize large Large LARGE huge Huge mathop mathbin mathrel
-mathord mathopen mathclose mathpunct mathinner centering smash smash* boxed fbox ensuremath unboldmath leavevmode cancel
-bcancel xcancel hfill* mathchoice mathpalette normalfont upshape itshape bfseries noalign displaybreak
+mathord mathopen mathclose mathpunct mathinner centering boxed fbox ensuremath unboldmath leavevmode cancel
+bcancel xcancel hfill* mathpalette normalfont upshape itshape bfseries noalign displaybreak
 """
 _WITH_ARGUMENT = (
     "label tag tag* hspace hspace* vspace vspace* phantom hphantom vphantom color textcolor ref eqref cite citep citet "
@@ -76,7 +78,6 @@ ENCLOSING = {
     **{"abs": "||", "norm": "∥∥", "Abs": "||", "Norm": "∥∥", "absval": "||", "pqty": "()", "bqty": "[]", "Bqty": "{}"},
     **{"paren": "()", "parens": "()", "brackets": "[]", "set": "{}", "Set": "{}"},
 }
-NEGATED = dict(zip("=∈<>≤≥⊂⊃⊆⊇∃≡∼≃≅≈∋∣∥→⇒⇔⊢⊨|", "≠∉≮≯≰≱⊄⊅⊈⊉∄≢≁≄≇≉∌∤∦↛⇏⇎⊬⊭∤", strict=True))
 # Old switches of fonts hold until the end of their group when no brace follows.
 _SWITCHES = frozenset(rf"\{name}" for name in "bf rm it sf tt cal sl em mit scr frak boldmath rmfamily".split())
 INTEGRAL_SIGNS = frozenset("∫∬∭⨌∮∯")
@@ -100,6 +101,7 @@ def parse_latex(latex: str, macros: Mapping[str, str] | None = None) -> Tree:
     ('unknown command \\whatever at 11',)
     """
     source, places = unescape_entities(latex[:MAX_LENGTH])
+    source = blank_comments(source) if "%" in source else source
     tokens, spans = tokenize(source)
     is_cut = False
     if macros and not macros.keys().isdisjoint(tokens):
@@ -382,8 +384,26 @@ def _read_small_signs(reader: Reader, line: Line, token: str) -> None:
         reader.i += 1
 
 
+@handles(commands=["smash", "smash*"])
+def _skip_position(reader: Reader, line: Line, token: str) -> None:
+    reader.skip_position("tb")
+
+
+@handles(commands="mathchoice")
+def _read_choice(reader: Reader, line: Line, token: str) -> None:
+    """Read the first of four arguments, that of a display."""
+    _read_on_line(reader, line, _skip_choices, None)
+
+
+def _skip_choices(reader: Reader, line: Line, first: int, data: None) -> None:
+    for _ in range(3):
+        reader.skip_braces()
+
+
 @handles(commands="frac dfrac tfrac cfrac nicefrac sfrac")
 def _read_fraction(reader: Reader, line: Line, token: str) -> None:
+    if token == r"\cfrac":
+        reader.skip_position("lrc")
     node = reader.put(line, "O!divide", reader.spans[reader.i - 1])
     reader.argument(node, "o", _read_second, (node, "u"))
 
@@ -516,8 +536,7 @@ def _negate(reader: Reader, line: Line, first: int, span: Span) -> None:
     node = line.nodes[first]
     label = reader.labels[node]
     if label[:2] not in ("O!", "M!", "W!"):
-        sign = label[:2] + "¬" + label[2:] if label[1:2] == "!" else "¬" + label
-        reader.labels[node] = NEGATED.get(label, sign)
+        reader.labels[node] = negated_label(label)
     reader.where[node] = (span[0], max(span[1], reader.where[node][1]))
 
 

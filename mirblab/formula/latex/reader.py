@@ -207,6 +207,11 @@ class Reader:
         inner = self.tokens[self.i + 1 : self.i + 12]
         return inner[: inner.index("]")] if "]" in inner else []
 
+    def skip_position(self, allowed: str) -> None:
+        """Pass over a bracket that has one of the *allowed* letters, as `[b]` behind a smash."""
+        inner = self.bracket()
+        self.i += 3 if len(inner) == 1 and inner[0] in allowed else 0
+
     def skip_braces(self) -> None:
         """Pass over an argument in braces, if there is one."""
         if self.tokens[self.i] == "{":
@@ -239,11 +244,25 @@ TOKEN = re.compile(
 ENTITY = re.compile(r"&(?:[a-zA-Z]{2,31}\d{0,2}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 # Hides the end of a line from TeX. In formulas that LaTeXML wrote, a blank stands for the end of a line.
 _LINE_END = re.compile(r"(?<!\\)%(?=\s)")
+_COMMENT = re.compile(r"(\\.)|%[^\n]*\n?", re.DOTALL)
 SENTINELS = ("", "", "", "")  # so that three tokens ahead can be read at the end, too
 
 
-def _find_tokens(latex: str) -> list[str]:
-    return TOKEN.findall(_LINE_END.sub(" ", latex) if "%" in latex else latex)
+def _find_tokens(latex: str, pattern: re.Pattern[str] = TOKEN) -> list[str]:
+    return pattern.findall(blank_comments(latex) if "%" in latex else latex)
+
+
+def blank_comments(latex: str) -> str:
+    r"""Return LaTeX of the same length with blanks for its comments, which only a text of several lines has.
+
+    In one line a percent sign is a mark of LaTeXML for the end of a line, or a percentage.
+
+    >>> blank_comments("a % why\nb"), blank_comments(r"5\%% b"), blank_comments("5%")
+    ('a      b', '5\\%  b', '5%')
+    """
+    if "\n" in latex.strip():
+        return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), latex)
+    return _LINE_END.sub(" ", latex)
 
 
 def tokenize(latex: str) -> tuple[list[str], list[tuple[int, int]]]:
@@ -281,6 +300,7 @@ def _unescape_once(latex: str, places: Sequence[int]) -> tuple[str, list[int]]:
 
 MAX_MACRO_TOKENS = 20_000  # tokens that the macros of one formula may add; \a -> \a\a would otherwise never end
 _PARAMETER = re.compile(r"#([1-9])")
+_BODY_TOKEN = re.compile(rf"{_PARAMETER.pattern}|{TOKEN.pattern}".replace("([1-9])", "[1-9]"), re.DOTALL)
 Pair = tuple[str, tuple[int, int]]
 
 
@@ -309,9 +329,7 @@ def expand_macros(
 
 
 def _read_body(text: str) -> tuple[list[str], int]:
-    tokens: list[str] = []
-    for place, part in enumerate(_PARAMETER.split(text)):
-        tokens += [f"#{part}"] if place % 2 else [token for token in _find_tokens(part) if not token.isspace()]
+    tokens = [token for token in _find_tokens(text, _BODY_TOKEN) if not token.isspace()]
     return tokens, max((int(digit) for digit in _PARAMETER.findall(text)), default=0)
 
 
@@ -335,13 +353,48 @@ def _take_argument(waiting: list[Pair]) -> list[Pair]:
 
 def _fill_body(body: list[str], arguments: list[list[Pair]], span: tuple[int, int], most: int) -> list[Pair]:
     brought: list[Pair] = []
+    texts: list[str] = []
+    size = 0  # a long text counts as several tokens
     for token in body:
-        if len(brought) > most:
+        if len(brought) + size > most:
             break
         if len(token) == 2 and token[0] == "#":
-            argument = arguments[int(token[1]) - 1]
-            around = argument[0][1] if argument else span
-            brought += [("{", around), *argument, ("}", around)]
+            brought += _in_braces(arguments[int(token[1]) - 1], span)
+        elif token[0] == "\\" and "#" in token and _PARAMETER.search(token):
+            texts = texts or [_written(argument) for argument in arguments]
+            brought += _fill_text(token, arguments, texts, span)
+            size += len(brought[-1][0]) // 10
         else:
             brought.append((token, span))
     return brought
+
+
+def _in_braces(argument: list[Pair], span: tuple[int, int]) -> list[Pair]:
+    first, last = (argument[0][1], argument[-1][1]) if argument else (span, span)
+    return [("{", first), *argument, ("}", last)]
+
+
+def _fill_text(token: str, arguments: list[list[Pair]], texts: list[str], span: tuple[int, int]) -> list[Pair]:
+    r"""Return the tokens of `\text{the #1 case}`: one where the arguments are plain, else parts of text around them."""
+    command, _, inner = token.partition("{")
+    brought: list[Pair] = []
+    words = ""
+    for place, part in enumerate(_PARAMETER.split(inner[:-1])):
+        text = texts[int(part) - 1] if place % 2 else part
+        if not any(sign in text for sign in "{}$\\"):
+            words += text
+            continue
+        brought += [(f"{command}{{{words}}}", span)] if words.strip() else []
+        brought += [(command.rstrip(), span), *_in_braces(arguments[int(part) - 1], span)]
+        words = ""
+    return [*brought, (f"{command}{{{words}}}", span)] if words.strip() or not brought else brought
+
+
+def _written(argument: list[Pair]) -> str:
+    """Return an argument as it is written, with one blank for several."""
+    parts = []
+    last = argument[0][1][0] if argument else 0
+    for token, (start, end) in argument:
+        parts.append(f" {token}" if start > last else token)
+        last = end
+    return "".join(parts)

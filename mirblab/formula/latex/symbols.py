@@ -161,12 +161,38 @@ STYLED = {
     for font in FONT_COMMANDS.values()
 }
 LETTERS = {font: _letters(font) for font in MERGING}
-_KNOWN = {label[-1]: label for label in COMMANDS.values() if len(label) in (1, 3)} | {"−": "-", "·": "⋅", "–": "-"}
+_KNOWN = {label[-1]: label for label in COMMANDS.values() if len(label) in (1, 3)}
+# Each line: the character of a label, then others for the same sign, as authors type them and as LaTeXML, MathJax and
+# others write them in MathML. The last lines have accents.
+_OTHERS = """
+≤ ⩽ ≦ ⪕|≥ ⩾ ≧ ⪖|⪯ ≼|⪰ ≽|⊆ ⫅|⊇ ⫆|⊊ ⫋ ⊊︀ ⫋︀|⊋ ⫌ ⊋︀ ⫌︀|⊥ ⟂|⊨ ⊧|◁ ⊲|▷ ⊳|≑ ⩷|≔ ⩴|∥ ‖
+- − –|⋅ · ‧|∙ •|/ ∕ ⁄|∖ ⧵|⟨ 〈 〈|⟩ 〉 〉|◊ ◇|□ ◻|ℏ ħ|Ω \u2126|μ \u00b5
+¯ ˉ ‾ ― \u0304 \u0305|→ \u20d7|← \u20d6|↔ \u20e1|^ ˆ \u0302|~ ˜ \u0303|˙ \u0307|¨ \u0308|ˇ \u030c|˘ \u0306|´ \u0301
+` \u0300|˚ \u030a
+"""
+_ROWS = [entry.split() for line in _OTHERS.strip().splitlines() for entry in line.split("|")]
+EQUIVALENT = {other: own for own, *others in _ROWS for other in others}
+NEGATED = dict(zip("=∈<>≤≥⊂⊃⊆⊇∃≡∼≃≅≈∋∣∥→⇒⇔⊢⊨|", "≠∉≮≯≰≱⊄⊅⊈⊉∄≢≁≄≇≉∌∤∦↛⇏⇎⊬⊭∤", strict=True))
+
+
+def negated_label(label: str) -> str:
+    r"""Return the label of `\not` and the sign of a *label*; one that has no own character has ¬ before it.
+
+    >>> negated_label("∈"), negated_label("≺"), negated_label("V!p")
+    ('∉', '¬≺', 'V!¬p')
+    """
+    sign = f"{label[:2]}¬{label[2:]}" if label[1:2] == "!" else f"¬{label}"
+    return NEGATED.get(label, sign)
 
 
 @lru_cache(maxsize=4096)
 def character_label(char: str) -> str:
-    """Return the label of a character that no table lists: a variable, a number, or an operator, bare."""
+    """Return the label of a character that no table lists: a variable, a number, or an operator, bare.
+
+    >>> character_label("⩽"), character_label("Ω"), character_label("†")
+    ('≤', 'V!Ω', '†')
+    """
+    char = EQUIVALENT.get(char, char)
     if char in _KNOWN:
         return _KNOWN[char]
     category = unicodedata.category(char)

@@ -33,6 +33,7 @@ _FORMULA = re.compile(r"(<span[^<>]*math-container[^<>]*>)([^<]*)(?=</span>)", r
 # After an even number of backslashes (line breaks of LaTeX) it is such a mark, after an odd number a literal sign.
 _LINE_MARK = re.compile(r"(?<!\\)((?:\\\\)*)%[ \t]*\n")
 _BLANK_MARK = re.compile(r"(?<!\\)((?:\\\\)*)% ")
+_COMMENT = re.compile(r"(\\.)|%[^\n]*", re.DOTALL)
 ENTITIES = "with HTML entities left in them (unescaped)"
 MARKS = "with LaTeXML's line marks (dropped)"
 
@@ -127,14 +128,16 @@ def clean_post(source: str, *, is_title: bool = False) -> CleanText:
 
 
 def drop_line_marks(latex: str) -> str:
-    r"""Return LaTeX without LaTeXML's line marks; comments of the author in a formula of several lines stay.
+    r"""Return LaTeX without LaTeXML's line marks, and without the author's comments where it has several lines.
 
-    >>> drop_line_marks("a+% b"), drop_line_marks(r"5\% of a"), drop_line_marks("a+%\nb % why\n")
-    ('a+b', '5\\% of a', 'a+b % why\n')
+    >>> drop_line_marks("a+% b"), drop_line_marks(r"5\% of a"), drop_line_marks("a+%\nb % why\n+c")
+    ('a+b', '5\\% of a', 'a+b \n+c')
     """
     if "%" not in latex:
         return latex
-    return (_LINE_MARK if "\n" in latex.strip() else _BLANK_MARK).sub(r"\1", latex)
+    if "\n" not in latex.strip():
+        return _BLANK_MARK.sub(r"\1", latex)
+    return _COMMENT.sub(r"\1", _LINE_MARK.sub(r"\1", latex))
 
 
 class RowStore:

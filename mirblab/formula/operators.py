@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from mirblab.formula.latex.symbols import negated_label
 from mirblab.formula.tree import OPERANDS, Tree
 
 NOWHERE = (0, 0)
@@ -22,16 +23,21 @@ OPERAND, FUNCTION, BIG, INTEGRAL, DIFFERENTIAL, POSTFIX, FENCE = 0, -1, -2, -3, 
 # coefficient is O!divide, as in layout trees: where LaTeX was made from these, as in ARQMath's, it is (\frac{n}{k}).
 _BY_KIND = {
     SEPARATOR: ", , ; ; . .",
-    ARROW: "⇒ O!implies ⟹ O!implies ⇐ F!⇐ ⟸ F!⇐ ⇔ O!iff ⟺ O!iff : F!: ⇕ F!⇕ ⊢ F!⊢ ⊨ F!⊨ ∴ F!∴",
+    ARROW: "⇒ O!implies ⟹ O!implies ⇐ F!⇐ ⟸ F!⇐ ⇔ O!iff ⟺ O!iff : F!: ⇕ F!⇕ ⊢ F!⊢ ⊨ F!⊨ ∴ F!∴ ∵ F!∵ ⊩ F!⊩ ⊬ F!⊬ ⊭ F!⊭ "
+    "⇏ F!⇏ ⇎ F!⇎",
     RELATION: "= U!eq < O!lt > O!gt ≤ O!leq ≥ O!geq ≠ U!neq ≈ U!approx ∼ O!similar-to ≃ F!≃ ≅ F!≅ ≡ U!equivalent "
     "≢ O!not-equivalent-to ∝ F!∝ ∈ O!in ∉ O!notin ∋ F!∋ ⊂ O!subset ⊆ O!subset ⊊ F!⊊ ⊃ F!⊃ ⊇ O!superset-of-or-equals "
     "→ F!→ ← F!← ↔ F!↔ ↦ O!maps-to ⟶ F!→ ⟵ F!← ⟼ O!maps-to ⟷ F!↔ ↪ F!↪ ↠ F!↠ ↣ F!↣ ⇝ F!⇝ ⇀ F!⇀ ≪ F!≪ ≫ F!≫ "
     "≺ F!≺ ≻ F!≻ ⪯ F!⪯ ⪰ F!⪰ ≼ F!≼ ≽ F!≽ ≲ F!≲ ≳ F!≳ ∣ F!∣ | F!∣ ∤ F!∤ ∥ F!∥ ⊥ F!⊥ ⊑ F!⊑ ⊒ F!⊒ ⋈ F!⋈ ≐ F!≐ ≍ F!≍ "
-    "◁ F!◁ ⊲ F!◁ ⊴ F!⊴ ⊳ F!⊳ ≔ O!assign := O!assign ↑ F!↑ ↓ F!↓ ≰ F!≰ ≱ F!≱ ≮ F!≮ ≯ F!≯ ⊄ F!⊄ ⊈ F!⊈ ↛ F!↛",
+    "◁ F!◁ ⊲ F!◁ ⊴ F!⊴ ⊳ F!▷ ≔ O!assign := O!assign ↑ F!↑ ↓ F!↓ ≰ F!≰ ≱ F!≱ ≮ F!≮ ≯ F!≯ ⊄ F!⊄ ⊈ F!⊈ ↛ F!↛ "
+    "⋘ F!⋘ ⋙ F!⋙ ≑ F!≑ ≜ F!≜ ≕ F!≕ ≶ F!≶ ≷ F!≷ ⋖ F!⋖ ⋗ F!⋗ ≁ F!≁ ≄ F!≄ ≇ F!≇ ≉ F!≉ ∌ F!∌ ∦ F!∦ ⊋ F!⊋ ⊅ F!⊅ ⊉ F!⊉ "
+    "⊏ F!⊏ ⊐ F!⊐ ⋐ F!⋐ ⋑ F!⋑ ⊣ F!⊣ ▷ F!▷ ⊵ F!⊵ ⋔ F!⋔ ↩ F!↩ ↞ F!↞ ↕ F!↕ ⇑ F!⇑ ⇓ F!⇓ ↗ F!↗ ↘ F!↘ ↙ F!↙ ↖ F!↖ "
+    "⇌ F!⇌ ⇋ F!⇋ ⇁ F!⇁ ↼ F!↼ ↽ F!↽ ⇄ F!⇄ ⇆ F!⇆ ⇉ F!⇉ ⊸ F!⊸",
     SUM: "+ U!plus - O!minus − O!minus ± O!plus-or-minus ∓ O!minus-or-plus ∪ U!union ∩ U!intersect ∧ U!and ∨ U!or "
-    "mod O!rem V!mod O!rem ⊕ O!direct-sum ∖ O!setdiff ⊖ F!⊖ ⊎ F!⊎ ⊔ F!⊔ ⊓ F!⊓ ⊻ F!⊻ △ F!△ ∸ F!∸",
+    "mod O!rem V!mod O!rem ⊕ O!direct-sum ∖ O!setdiff ⊖ F!⊖ ⊎ F!⊎ ⊔ F!⊔ ⊓ F!⊓ ⊻ F!⊻ △ F!△ ∸ F!∸ "
+    "⊞ F!⊞ ∔ F!∔ ⊼ F!⊼ ⨿ F!⨿",
     PRODUCT: "× U!times ⋅ U!times · U!times * U!times ∗ U!times ∙ U!times / O!divide ÷ O!divide ∘ O!compose "
-    "⊗ O!tensor-product ⋆ F!⋆ ⊙ F!⊙ ⋊ F!⋊ ⋉ F!⋉ ⊠ F!⊠ • F!• ⊘ F!⊘ ≀ F!≀ ⨯ U!times ⌢ F!⌢",
+    "⊗ O!tensor-product ⋆ F!⋆ ⊙ F!⊙ ⋊ F!⋊ ⋉ F!⋉ ⊠ F!⊠ • F!• ⊘ F!⊘ ≀ F!≀ ⨯ U!times ⌢ F!⌢ ⌣ F!⌣ ⊡ F!⊡ ⋄ F!⋄ ↾ F!↾",
     BIG: "∑ O!sum ∏ O!product ∐ O!coproduct ⋃ U!union ⋂ U!intersect ⋁ U!or ⋀ U!and ⨁ O!direct-sum "
     "⨂ O!tensor-product ⨀ F!⨀ ⨄ F!⨄ ⨆ F!⨆ lim O!limit limsup O!limit-supremum liminf O!limit-infimum sup O!supremum "
     "inf O!infimum colim F!colim argmax F!argmax argmin F!argmin injlim F!injlim projlim F!projlim",
@@ -58,6 +64,9 @@ def _roles() -> dict[str, tuple[int, str]]:
             found.setdefault(label, (kind, name))
             if label.isalpha() or label in _LETTERLIKE:
                 found.setdefault("V!" + label, (kind, name))
+    relations = [(label, kind) for label, (kind, _) in found.items() if kind in (RELATION, ARROW)]
+    for label, kind in relations:  # only those that have no name of their own, as ≠ has
+        found.setdefault(negated_label(label), (kind, "F!" + negated_label(label)))
     for name in _FUNCTIONS.split():
         found[name] = found["V!" + name] = (FUNCTION, "F!" + name)
     for label, name in (("lim sup", "O!limit-supremum"), ("lim inf", "O!limit-infimum")):

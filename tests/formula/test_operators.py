@@ -15,7 +15,9 @@ from formula_trees import check_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirblab.formula.operators import ROLES, operator_tree
+from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.latex.symbols import _BARE, NEGATED, _table
+from mirblab.formula.operators import ARROW, RELATION, ROLES, operator_tree
 from mirblab.formula.tree import Tree, read_tangent, write_tangent
 
 HAND = {
@@ -175,3 +177,23 @@ def _pairs(tree: Tree) -> Counter:
     found = Counter(names)
     found.update((names[parent], names[child]) for parent, child, _ in tree.edges())
     return Counter({key: count for key, count in found.items() if "W!" not in key})
+
+
+OBJECTS = frozenset("⊤†‡▽◯↺↻√\\") | frozenset("⟨⟩⌊⌋⌈⌉⟦⟧⌜⌝⌞⌟⟮⟯")  # and brackets
+
+
+@pytest.mark.parametrize("command", [r"\supsetneq", r"\triangleq", r"\rhd", r"\not\sim", r"\not\prec", r"\boxplus"])
+def test_a_relation_is_no_factor(command: str) -> None:
+    """Without a role A ⊋ B would be a product of three."""
+    tree = operator_tree(parse_latex(f"A {command} B"))
+    assert tree.labels[0].startswith("F!") and tree.labels[1:] == ["V!A", "V!B"]
+
+
+def test_every_relation_and_every_arrow_has_a_role() -> None:
+    """So has every other bare sign but for the few that denote an object; what is negated stays a relation."""
+    bare = {*_table(_BARE, "").values(), *NEGATED.values()}
+    assert (ROLES["≠"], ROLES["∉"]) == ((RELATION, "U!neq"), (RELATION, "O!notin"))
+    assert {label for label in bare if label not in ROLES} == OBJECTS
+    arrows = {label for label in bare if any(word in unicodedata.name(label[0]) for word in ("ARROW", "HARPOON"))}
+    assert {label for label in arrows - set("↺↻↾") if ROLES[label][0] not in (RELATION, ARROW)} == set()
+    assert all(ROLES[label][0] in (RELATION, ARROW) for label in [*NEGATED.values(), "¬≺", "¬⊩"] if label != "∄")

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from mirblab.formula.mathml import CLOSING, OPENING, is_operator
+from mirblab.formula.mathml import CLOSING, LOOSE, OPENING, is_operator
 from mirblab.formula.operators import has_bar, matrix_shape
 from mirblab.formula.tree import Tree, shown_label
 
@@ -139,12 +139,15 @@ class _Writer:
                 self.token(node, "mi", label)]  # fmt: skip
 
     def operator(self, node: int) -> str:
-        """Return an operator; a bracket or a comma states when it is neither fence nor separator."""
+        """Return an operator; a bracket or a comma states when it is neither fence nor separator.
+
+        The attributes `fence` and `separator` do not say so, because MathJax has `fence="false"` at brackets in pairs.
+        """
         label, says = self.tree.labels[node], ""
         if label in OPENING or label in CLOSING:
-            says = ' fence="false" stretchy="false"'
+            says = f' {LOOSE}="true" stretchy="false"'
         elif label == "," and "n" in self.below[node]:
-            says = ' separator="false"'
+            says = f' {LOOSE}="true"'
         elif label == "𝑑":
             says = ' rspace="0"'  # a differential stands close to its variable
         elif label == "mod" and self.tree.relations[node] == "w":

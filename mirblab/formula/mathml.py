@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mirblab.core.wording import counted
-from mirblab.formula.latex.symbols import styled_character
+from mirblab.formula.latex.symbols import EQUIVALENT, character_label, negated_label, styled_character
 from mirblab.formula.tree import OPERANDS, Node, Tree, build_tree
 
 OPENING = frozenset("([{|∥")
 CLOSING = frozenset(")]}|∥")
 _BARS = OPENING & CLOSING
+LOOSE = "data-loose"  # the attribute of a bracket that has no partner, and of a comma that separates no elements
 # Longer or deeper documents, or those of more parts (elements and texts), are read up to here; no formula needs more.
 MAX_LENGTH = 200_000
 MAX_DEPTH = 500
@@ -68,10 +70,8 @@ _STYLES = {
 _SKIP = frozenset({"annotation", "annotation-xml", "mphantom", "mspace", "maligngroup", "malignmark", "mglyph"})
 _INVISIBLE = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064\u200b\u200c\u200d\u2060\ufeff"))
 # What other producers write for the characters that LaTeXML writes.
-_SAME = {
-    "−": "-", "–": "-", "‖": "∥", "'": "′", "''": "′′", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "||": "∥",
-    "‾": "¯", "―": "¯",
-}  # fmt: skip
+_SAME = {**EQUIVALENT, "'": "′", "''": "′′", "″": "′′", "‴": "′′′", "⁗": "′′′′", "||": "∥"}
+_STROKE = "\u0338"  # through the sign before it
 # The sources of ARQMath have HTML's &lt; in formulas, of which LaTeXML made four symbols.
 _SIGNS: dict[tuple[str, ...], str] = {("V!&", "V!l", "V!t"): "<", ("V!&", "V!g", "V!t"): ">"}
 _TOKENS = {"mi": "V!", "mn": "N!", "mo": "", "mtext": "T!", "ms": "T!"}
@@ -172,17 +172,24 @@ def _application(children: list[_ContentElement]) -> Node | None:
         return None
     operator, operands = children[0].node, children[1:]
     plain = [part for part in operands if part.name not in _QUALIFIERS]
-    known = {part.name: part for part in operands if part.name in _QUALIFIERS}
+    qualifiers = [part for part in operands if part.name in _QUALIFIERS]
     if operator.label == "O!root" and not operator.children:
-        plain.append(known.pop("degree", _ContentElement("", Node("N!2"))))
+        plain.append(_take(qualifiers, "degree") or _ContentElement("", Node("N!2")))
     elif operator.label == "O!int" and not operator.children:
-        plain += [known.pop(limit, _ContentElement("", Node("W!"))) for limit in ("lowlimit", "uplimit")]
-    plain += known.values()
+        limits = [_take(qualifiers, limit) for limit in ("lowlimit", "uplimit")]
+        plain += [limit or _ContentElement("", Node("W!")) for limit in limits]
+    plain += qualifiers
     if operator.children:
         inner = operator.children[0][1].label.removeprefix("+!")
         return _operator_node("+!" + inner, [children[0], *plain]) if plain else operator
     label = operator.label
     return _operator_node("F!" + label[2:] if label.startswith("V!") and plain else label, plain)
+
+
+def _take(qualifiers: list[_ContentElement], name: str) -> _ContentElement | None:
+    """Return the first qualifier of a *name*, which is removed from the list."""
+    place = next((place for place, part in enumerate(qualifiers) if part.name == name), -1)
+    return qualifiers.pop(place) if place >= 0 else None
 
 
 def _join_words(children: list[_ContentElement]) -> list[_ContentElement]:
@@ -335,8 +342,7 @@ class _LayoutElement(NamedTuple):
 
 def _layout_element(name: str, attributes: dict[str, str], parts: list[Any], problems: list[str]) -> _LayoutElement:
     if name in _TOKENS:
-        is_plain = "false" in (attributes.get("fence"), attributes.get("separator"))
-        return _LayoutElement("plain" if is_plain else name, _token(name, attributes, parts))
+        return _LayoutElement("plain" if LOOSE in attributes else name, _token(name, attributes, parts))
     children = [part for part in parts if isinstance(part, _LayoutElement)]
     if name in _PLACES and children:
         return _LayoutElement(name, _scripts(children, _PLACES[name]))
@@ -369,16 +375,21 @@ def _token(name: str, attributes: dict[str, str], parts: list[Any]) -> list[Node
     text = " ".join(part for part in parts if isinstance(part, str)).translate(_INVISIBLE).strip()
     if name == "mn":
         text = "".join(text.split())  # between thousands
-    elif text in ("−", "–"):
+    elif name == "mi" and _is_sign(text):
         name = "mo"  # LaTeXML has it as an identifier where the source has the character
     if name == "mo" or "′" in text or "'" in text:
-        text = _SAME.get(text, text)
+        text = negated_label(_SAME.get(text[0], text[0])) if text[1:] == _STROKE else _SAME.get(text, text)
         name = "mo" if len(text) > 1 and not text.strip("′") else name  # LaTeXML once wrote them with <mi>
     elif style := _STYLES.get(attributes.get("mathvariant", "")):
         text = "".join(styled_character(character, style) for character in text)
     is_wildcard = name == "mi" and len(text) > 1 and text[0] == "?"
     line = [Node(text if is_wildcard else _TOKENS[name] + text)] if text else []
     return line + [node for part in parts if isinstance(part, _LayoutElement) for node in part.line]
+
+
+def _is_sign(text: str) -> bool:
+    """Return whether an identifier is one sign of mathematics that LaTeX has as an operator or a relation."""
+    return len(text) == 1 and unicodedata.category(text) in ("Sm", "Pd") and is_operator(character_label(text))
 
 
 def _scripts(children: list[_LayoutElement], relations: str) -> list[Node]:

@@ -23,7 +23,7 @@ SURPLUS = """({tags, attributes, everywhere, maths}) => [...document.querySelect
   if (['button', 'output'].includes(name) && element.closest('.mirblab-table')) return [];
   if (name === 'input' && element.closest('.mirblab-tools')) return [];
   if (element.matches('#map *, #told *')) may.clear(), ['class', 'tabindex', 'role', 'fill', 'transform', 'aria-label',
-    'aria-live', 'style', 'd', 'x1', 'x2', 'y1', 'y2', 'stretchy', 'accent', 'separator', 'rspace', 'notation', 'fence',
+    'aria-live', 'style', 'd', 'x1', 'x2', 'y1', 'y2', 'stretchy', 'accent', 'data-loose', 'rspace', 'notation',
     'lspace', 'form', 'width', 'height'].forEach(one => may.add(one));
   if (!tags.includes(name) && name !== 'canvas') return [name];
   return [...element.attributes].filter(one => !may.has(one.name.toLowerCase()) && one.name !== 'aria-sort'

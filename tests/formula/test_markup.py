@@ -101,9 +101,10 @@ def test_a_minus_is_written_as_one():
     "text", ["[([V!x[)]]]", "[V!a[|[V!b[|[V!c]]]]]", "[M!()1x1,w[V!a[&comma;[V!b]]]]", "[M!()1x2,w[V!a],e[V!b]]"]
 )
 def test_what_is_no_fence_and_no_separator_stays_none(text: str):
-    """Plain brackets, bars and commas, which a reader of MathML would pair and cut at."""
+    """Plain brackets, bars and commas, which a reader of MathML would pair and cut at; by an attribute of our own."""
     tree = read_tangent(text.replace("w[V!a],e[V!b]", "w[V!a,e[V!b]]"))
     assert mathml.parse_mathml(written(tree)) == tree
+    assert "fence=" not in written(tree) and "separator=" not in written(tree)
 
 
 def test_nearly_all_real_formulas_come_back(shared: Path):

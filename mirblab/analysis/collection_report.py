@@ -22,6 +22,7 @@ from mirblab.data.parts import texts_at
 from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.evaluation import measures
+from mirblab.sources.blueprints.lean_source import MODIFIERS
 from mirblab.sources.catalogue import load
 
 UNJUDGED = np.iinfo(np.int32).min
@@ -29,7 +30,7 @@ UNJUDGED = np.iinfo(np.int32).min
 COLUMNS = ["query_id", "doc_id", "kind", "text"]
 MIN_WHOLE_WORDS = 5  # shorter texts are not searched for in others
 _DECLARED = re.compile(
-    r"\s*(?:@\[[^\]]*\]\s*)*(?:(?:private|protected|public|noncomputable|nonrec|unsafe|partial|local|scoped)\s+)*"
+    rf"\s*(?:@\[[^\]]*\]\s*)*(?:(?:{MODIFIERS})\s+)*"
     r"(?:theorem|lemma|def|definition|abbrev|structure|class|instance|inductive|axiom|corollary|fact|record|fixpoint|"
     r"proposition)\s+([^\W\d][^\s:({\[⦃⟨]*)(?=\s*(?:[:({\[⦃⟨]|where\b|extends\b|$))",
     re.IGNORECASE,

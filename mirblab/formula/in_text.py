@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from mirblab.data.collection import Collection
+from mirblab.sources.blueprints.lean_source import MODIFIERS
 
 _KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
-_MODIFIERS = "noncomputable|private|protected|local|scoped|nonrec|partial|unsafe"
 _PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative
 _NAMED = r"^(?:[A-Z\d_']{2,}|\w*_\w+) \|- (?![^|{\n]{0,20}\|)"  # by a name such as ADD_SYM or num_INDUCTION
 # A statement of Metamath behind a title that ends in punctuation: after the last turnstile that begins a statement
@@ -33,7 +33,7 @@ _LANGUAGES = (
     ("Isabelle", re.compile(r"\\<[A-Za-z^]+>|goal \(\d+ subgoal|^\w+: (?:shows|assumes|fixes) ")),
     ("HOL", re.compile(rf"(?:{_PROVED}|{_NAMED})(?:[!?~A-Za-z]|[({{]\S|&\d|\d+ [A-Z]{{2}})|{_QUANTIFIED}")),
     ("Metamath", re.compile(rf"=> \|- |{_PROVED}|{_TITLED}")),
-    ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{_MODIFIERS}) )*(?:{_KEYWORDS}) \S[^$\n]* :=?(?:\s|$)", re.MULTILINE)),
+    ("Lean", re.compile(rf"⊢|\binst✝|^(?:(?:{MODIFIERS}) )*(?:{_KEYWORDS}) [^\s\d][^$\n]* :=?(?:\s|$)", re.MULTILINE)),
     ("Lean", re.compile(rf"{_NO_LATEX}(?:.*?(?:{_BOUND}|{_FUNCTION})|{_DOTTED})", re.DOTALL)),
 )  # fmt: skip
 # A statement of Rocq has no word of its own: signs that neither LaTeX nor prose has, in most texts of a collection.
@@ -58,6 +58,7 @@ _TOKEN = re.compile(
     r"|\\.",
     re.DOTALL,
 )
+_APPLIED, _COMMAND = ("  ", "><"), re.compile(r"\\[A-Za-z]")
 _CLOSER = {"$": "$", "$$": "$$", "\\(": "\\)", "\\[": "\\]", "[imath]": "[/imath]", "[math]": "[/math]"}
 _AMOUNT = re.compile(r"\d[\d,.]*(?:[kKmMbB]|bn)?(?!\w)")
 _MATHS_IN_DELIMITERS = re.compile(r"[\\^_={<>+]")
@@ -90,8 +91,27 @@ _ENOUGH, _MOST = 1000, 0.9  # texts that are looked at, and the share of them th
 
 @lru_cache(maxsize=512)  # a text that is shown is asked about by each step of it
 def is_formal(text: str) -> str:
-    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none."""
-    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
+    """Return the proof assistant whose language a text is in: Isabelle, HOL, Metamath or Lean; "" for none.
+
+    A text with a formula between delimiters is not in Lean, whatever signs of logic it has.
+    """
+    found = next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
+    return "" if found == "Lean" and has_marked_formula(text) else found
+
+
+def has_marked_formula(text: str) -> bool:
+    r"""Return whether delimiters mark a formula in a text; a dollar between blanks is an operator of Lean.
+
+    >>> has_marked_formula("so $x$ is even"), has_marked_formula("f $ g $ x"), has_marked_formula("f <$> g <$> x")
+    (True, False, False)
+    """
+    return any(not _is_applied(text[outer:after]) for _, _, outer, after, _ in _formula_spans(text))
+
+
+def _is_applied(marked: str) -> bool:
+    """Return whether the dollars around a formula look like operators of Lean: f $ g $ x, f <$> g <$> x."""
+    inner = marked[1:-1]
+    return marked[0] == "$" != inner[:1] and inner[:1] + inner[-1:] in _APPLIED and not _COMMAND.search(inner)
 
 
 def formal_language(texts: Sequence[str]) -> str:
@@ -281,11 +301,20 @@ def split_text(text: str) -> list[str]:
     return ["", text, ""] if is_bare_formula(outside) or not outside.strip() else found
 
 
+def count_prose_words(text: str) -> int:
+    """Return the number of words of prose in a text, without those in arguments of commands.
+
+    >>> count_prose_words(r"where x is the sum of \\text{all} terms")
+    6
+    """
+    return len(_PROSE.findall(_ARGUMENT.sub(" ", text)))
+
+
 def is_bare_formula(text: str) -> bool:
     """Return whether a text without delimiters is a formula: it has hardly any words, or far more mathematics."""
     if not text.strip() or _LONE_WORD.fullmatch(text):
         return False
-    n_words, n_signs = len(_PROSE.findall(_ARGUMENT.sub(" ", text))), len(_MATHS_IN_DELIMITERS.findall(text))
+    n_words, n_signs = count_prose_words(text), len(_MATHS_IN_DELIMITERS.findall(text))
     is_one = len(text.split(None, 1)) == 1  # "ABC", "a-b" and the like
     return n_words <= max(is_one or n_signs > 0, n_signs // _SIGNS_PER_WORD) and not is_formal(text)
 

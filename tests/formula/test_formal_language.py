@@ -104,3 +104,27 @@ def test_statements_of_rocq_are_told_in_numbers() -> None:
 def test_a_collection_is_in_the_language_of_most_of_its_texts(texts: list[str], name: str) -> None:
     """A single text may lack the signs, or quote a line of another language."""
     assert formal_language(texts) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"A sequent $\Gamma$ ⊢ $\Delta$ is valid.", "theorem 2.1 says that :\n$x^2 = 1$ has two roots",
+        "theorem two says that : $x$", r"so \(a\) ⊢ b", r"the turnstile ⊢ in $ \vdash $",
+    ],
+)  # fmt: skip
+def test_a_sign_of_logic_hides_no_formula_of_a_post(text: str) -> None:
+    """Delimiters say that it is prose, with formulas in it."""
+    assert not is_formal(text) and len(in_text.split_text(text)) > 1
+
+
+@pytest.mark.parametrize("text", ["x : ℕ ⊢ f $ g $ x", "f <$> g <$> x ⊢ P", "theorem t : f $ g $ x = 1 := by simp"])
+def test_dollars_of_lean_delimit_no_formula(text: str) -> None:
+    """It has them as operators between blanks."""
+    assert is_formal(text) == "Lean" and in_text.split_text(text) == [text]
+
+
+def test_a_theorem_with_a_number_is_none_of_lean() -> None:
+    """No name begins with a digit; modifiers may stand before the keyword."""
+    assert not is_formal("theorem 2.1 says that :")
+    assert is_formal("public meta lemma foo :\n  bar") == "Lean"

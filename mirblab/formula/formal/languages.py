@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mirblab.formula.formal.signs import parse_spellings
+from mirblab.sources.blueprints.lean_source import MODIFIERS
 
 # How tightly signs bind, as Lean and Mathlib declare it; the other languages have the same order.
 DEFINED, PIPED, ASCRIBED, EQUIVALENT, IMPLIED, OR, AND, NOT, RELATED = 2, 4, 8, 20, 25, 30, 35, 40, 50
@@ -97,7 +98,7 @@ _LEAN_WORD = r"[^\W\dλΠΣ∑∏](?:(?![ˣᵀᴴᶜ⁺⁻†])[\w'!?])*"
 LEAN = Language(
     name="Lean",
     head=re.compile(
-        r"\s*(?:@\[[^\]]*\]\s*)?(?:(?:noncomputable|private|protected|local|scoped|nonrec|partial|unsafe)\s+)*"
+        rf"\s*(?:@\[[^\]]*\]\s*)?(?:(?:{MODIFIERS})\s+)*"
         r"(?:(?:theorem|lemma|def|abbrev|structure|class(?: inductive)?|inductive|axiom|opaque|irreducible_def)"
         r"\s+[^\s:({\[⦃]+"
         r"|(?:instance|example)(?:\s+[^\s:({\[⦃]+)?)"

@@ -23,7 +23,7 @@ from mirblab.formula.formal.languages import (
 )
 from mirblab.formula.formal.signs import operation_name
 from mirblab.formula.operators import Operations
-from mirblab.formula.tree import Tree
+from mirblab.formula.tree import OPERANDS, Tree
 
 LANGUAGES = {each.name: each for each in (LEAN, ROCQ, HOL)}
 _PROGRAM = re.compile(r"\swhere\s.*", re.DOTALL)  # the fields of a structure, which are proofs or programs
@@ -48,14 +48,37 @@ def read_term(text: str, language: str) -> Tree:
     '[O!forall,0[ℝ],1[O!lt,0[N!0],1[V!x]],2[U!eq,0[U!plus,0[V!x],1[N!0]],1[V!x]]]'
     """
     known = LANGUAGES[language]
-    text = _declared(text) if language == LEAN.name and "⊢" in text else text
+    if known is LEAN and "⊢" in text:
+        goals = [read_term(_declared(goal), language) for goal in _goals(text)]
+        return goals[0] if len(goals) == 1 else _joined(goals)
     head = known.head.match(text) if known.head else None
     is_declaration = known is LEAN and head is not None
     return _Reading(known, text[head.end() if head else 0 :], is_declaration).whole()
 
 
+def _goals(text: str) -> list[str]:
+    """Return the goals of a proof state of Lean, which blank lines part; a part without ⊢ belongs to the next one."""
+    found = [""]
+    for part in re.split(r"\n[ \t]*(?=\n)", text):
+        if "⊢" in found[-1] and "⊢" in part:
+            found.append("")
+        found[-1] += part
+    return found
+
+
+def _joined(goals: list[Tree]) -> Tree:
+    """Return one tree that states all of the *goals*, of each of which there is one root."""
+    labels, parents, relations = ["U!and"], [-1], ["-"]
+    for number, goal in enumerate(goals):
+        start = len(labels)
+        labels += goal.labels
+        parents += [0, *(parent + start for parent in goal.parents[1:])]
+        relations += [OPERANDS[min(number, 61)], *goal.relations[1:]]
+    return Tree(labels, parents, "".join(relations))
+
+
 def _declared(text: str) -> str:
-    """Return a proof state of Lean, a line for each hypothesis and the goal behind ⊢, as a declaration."""
+    """Return a goal of Lean, a line for each hypothesis and what is to be proved behind ⊢, as a declaration."""
     context, _, goal = re.sub(r"✝[⁰¹²³⁴-⁹]*", "", text).partition("⊢")
     lines = [line.strip() for line in re.split(r"\n(?!\s)", context)]
     groups = [f"({line})" for line in lines if line and not line.startswith("case ")]

@@ -30,7 +30,8 @@ _TYPED = re.compile(rf"\s*((?:{ATOM}\s+)*{ATOM})\s*:(?!=)\s*", re.DOTALL)
 _DEEPEST = 100  # namespaces in which a name is looked up
 KINDS = ("theorem", "lemma", "def", "abbrev", "instance", "structure", "class inductive", "class", "inductive", "axiom",
          "opaque", "irreducible_def", "coinductive")  # fmt: skip
-_MODIFIERS = r"(?:(?:private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped)\s+){0,8}"
+MODIFIERS = "private|protected|noncomputable|nonrec|unsafe|partial|public|meta|local|scoped"  # before a keyword
+_MODIFIERS = rf"(?:(?:{MODIFIERS})\s+){{0,8}}"
 _DECLARED = "|".join(kind.replace(" ", r"\s+") for kind in KINDS)
 _SCOPED = "namespace|section|end|mutual|variables?|omit|include"
 # Words of the second list also occur in terms and tactics, but not at the beginning of a line.
@@ -47,7 +48,7 @@ WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)
 _CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
 _BLOCK_COMMENT = re.compile(r"/-|-/")
 _INK = re.compile(r"[^\n]")
-_IS_THEOREM = re.compile(r"(?:(?:private|protected|nonrec|noncomputable|scoped|local|public)\s+)*(?:theorem|lemma)\b")
+_IS_THEOREM = re.compile(rf"{_MODIFIERS}(?:theorem|lemma)\b")
 _IN_STATEMENT = re.compile(
     r"""'\\?"'|"(?:\\.|[^"\\])*"|(?<![\w.'])(?:let|letI|have|haveI|where)(?![\w'])|:=|[(\[{⟨⦃]|[)\]}⟩⦄]"""
     r"|(?<![\w.'])(?P<match>with|fun|λ)(?=\s*\n\s*\|)"

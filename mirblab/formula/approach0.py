@@ -21,7 +21,7 @@ from mirblab.formula.tokens import layout_trees
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 8
+RUNS_VERSION = 9
 
 MOST_LEAVES = 64
 DEEPEST = 32  # tokens of a path
@@ -318,14 +318,19 @@ def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) ->
 
 
 def rescore(
-    collection: Collection, run: pd.DataFrame, depth: int = 1000, scorer: Approach0Scorer | None = None
+    collection: Collection,
+    run: pd.DataFrame,
+    depth: int = 1000,
+    scorer: Approach0Scorer | None = None,
+    source: FormulaSource | None = None,
 ) -> pd.DataFrame:
     """Return the run of the first *depth* documents of each query, scored by Approach0's rules.
 
     A document's score is the sum over the query's formulas of the best score of one of its formulas, 0 without
-    formulas. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is made).
+    formulas. *scorer* holds the distinct formulas of *collection* in order of first appearance (None: one is made), and
+    *source* says how texts are read (None: as the documents and queries look, which a single query does not show).
     """
-    source = FormulaSource.of(collection)
+    source = source or FormulaSource.of(collection)
     documents = source.documents(collection)
     scorer = scorer or Approach0Scorer([source.tree(formula) for formula in documents.formulas])
     if len(scorer) != len(documents.formulas):

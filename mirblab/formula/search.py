@@ -24,7 +24,7 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 12
+RUNS_VERSION = 13
 
 K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
 # For statements in the languages of proof assistants, chosen on the dev splits of setmm and mathcomp-premise together:
@@ -55,14 +55,16 @@ class IndexedFormulas:
         return cls._indexed(source, source.documents(collection, named=True), longest)
 
     @classmethod
-    def of_texts(cls, collection: Collection, texts: Iterable[str], n_queries: int) -> IndexedFormulas:
+    def of_texts(
+        cls, collection: Collection, texts: Iterable[str], n_queries: int, titles: Sequence[str | None] = ()
+    ) -> IndexedFormulas:
         """Return the formulas of *texts*, which are searched for and found.
 
-        The first *n_queries* are read as queries of a *collection* are, the others as its documents.
+        The first *n_queries* are read as queries of a *collection* are, the others as its documents. *titles* are those
+        of the texts that are documents, None for others; (): there is none.
         """
         source = FormulaSource.of(collection)
-        found = (source.query(text, named=True, is_document=row >= n_queries) for row, text in enumerate(texts))
-        return cls._indexed(source, number_formulas(found), 0)
+        return cls._indexed(source, number_formulas(_read_texts(source, texts, n_queries, titles)), 0)
 
     @classmethod
     def _indexed(cls, source: FormulaSource, documents: TextFormulas, longest: int) -> IndexedFormulas:
@@ -85,13 +87,13 @@ class IndexedFormulas:
         weights: Mapping[str, float] | None = None,
         b: float = DEFAULT_B,
         n_queries: int | None = None,
+        titles: Sequence[str | None] = (),
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (rows, positions, scores) of each text's best documents, flat, best first; see `search`.
 
-        The first *n_queries* texts (None: all) are read as queries, the others as documents.
+        The first *n_queries* texts (None: all) are read as queries, the others as documents; *titles* as in `of_texts`.
         """
-        n_queries = len(texts) if n_queries is None else n_queries
-        queries = [self.source.query(text, named=True, is_document=row >= n_queries) for row, text in enumerate(texts)]
+        queries = list(_read_texts(self.source, texts, len(texts) if n_queries is None else n_queries, titles))
         if self.source.language:
             trees, used = [[self.source.tree(part) for part in query] for query in queries], self.weights(weights)
             scores = score_texts(self.index, self.documents, trees, used, power=FORMAL_POWER, length=FORMAL_LENGTH)
@@ -115,6 +117,14 @@ class IndexedFormulas:
             return self.documents
         places = np.flatnonzero(np.diff(self.documents.starts))
         return TextFormulas(self.documents.column(), places, self.documents.starts)
+
+
+def _read_texts(
+    source: FormulaSource, texts: Iterable[str], n_queries: int, titles: Sequence[str | None]
+) -> Iterator[list[str]]:
+    for row, text in enumerate(texts):
+        title = titles[row] if titles else None
+        yield source.query(text, named=True, is_document=row >= n_queries, title=title)
 
 
 def _rank_documents(

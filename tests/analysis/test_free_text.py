@@ -161,3 +161,23 @@ def test_the_default_is_the_weighted_fusion():
     default = lab.search(text, "mini-hol", depth=3)
     assert default.frame.equals(lab.search(text, "mini-hol", "hybrid", depth=3).frame)
     assert "BM25 + MiniLM (weighted)" in default.caption
+
+
+@pytest.mark.parametrize(
+    "text", ["the sum $a + b$ is $b + a$", "a + b = b + a", "`s.card` is what I look for, not words"]
+)
+@pytest.mark.parametrize("by", ["structure", "bm25>approach0@20", "structure>approach0@20"])
+def test_a_text_is_read_beside_the_queries_of_a_formal_collection(by: str, text: str):
+    """Its documents are those of the same query in the collection; prose is prose by what it quotes.
+
+    Neither does a single query show the language, nor are words of prose code.
+    """
+    whole = lab.load("mini-lean")
+    queries = pd.concat([whole.queries, pd.DataFrame({"query_id": ["zz"], "text": [text]})], ignore_index=True)
+    ids = pd.Categorical(whole.qrels.query_id.astype(str), queries.query_id)
+    more = replace(whole, queries=queries.astype("str"), qrels=whole.qrels.assign(query_id=ids), oddities={})
+    run = lab.system(by).search(more, depth=20)
+    frame = lab.search(text, whole, by, depth=5).frame
+    assert frame.doc_id.tolist() == run[run.query_id == "zz"].doc_id.astype(str).tolist()[:5]
+    quoted = lab.search(text.replace("the sum", "a total").replace("what I look", "a word"), whole, by, depth=5).frame
+    assert by.startswith("bm25") or quoted.doc_id.tolist() == frame.doc_id.tolist()

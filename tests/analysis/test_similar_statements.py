@@ -308,7 +308,7 @@ def test_pairs_of_a_collection_in_parts_are_those_of_one_file(cut, tmp_path, by)
     one = load("mini-wfb" if "structure" in str(by) else "mini-pairs")
     other = load(convert(one.name, tmp_path / one.name))
     assert_same(similar(one, by=by, n=50), similar(other, by=by, n=50))
-    few = one.sample(0, n_documents=40)
+    few = load("mini-formula" if one.name == "mini-wfb" else "mini-bridges")
     assert_same(similar(few, one, by, n=50), similar(few, other, by, n=50))
 
 
@@ -457,3 +457,24 @@ def test_structure_reads_prose_as_prose_where_the_other_side_is_formal():
     others = others.assign(left=others.right - (len(texts) - n), right=others.left + n)
     both = pairs.merge(others, on=["left", "right"], how="outer")
     np.testing.assert_allclose(both.score_x, both.score_y, atol=1e-6)
+
+
+def test_a_title_is_no_part_of_a_formal_statement(make_folder):
+    """As in search: of a declaration's name only the parts are read, and of the text the statement."""
+    statements = ["theorem t (a b : ℕ) : a + b = b + a", "∀ (s : Finset ℕ), s ⊆ s"]
+    corpus = [{"_id": f"d{n}", "title": f"Foo.bar_{n} {n}", "text": text} for n, text in enumerate(statements, 1)]
+    queries = [{"_id": "q", "text": statements[0]}]
+    collection = load_folder(make_folder(corpus, queries, "q\td1\t1\n", card='name = "t"\nlanguage = "Lean"\n'))
+    for one, n_left in ((Statements.of(collection, None, queries=False), 2), (Statements.of_queries(collection), 3)):
+        indexed = one.by_structure()
+        found = {part for part in indexed.documents.formulas if part[0] != "\0"}
+        assert found == set(statements) and len(one.ids) == n_left
+    pairs = similar_statements.pair_scores(one, system("structure"), 5)
+    assert pairs.score.iloc[0] > 0.7
+
+
+def test_a_collection_is_not_compared_with_itself(notes):
+    """Whether it is named or loaded, each statement would be its own partner."""
+    for left, right in (("mini-qa", load("mini-qa")), (load("mini-qa"), "mini-qa"), (notes, notes)):
+        with pytest.raises(MirblabError, match="is given twice; give it once"):
+            similar(left, right, by="bm25")

@@ -11,12 +11,15 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from formula_trees import check_tree
 
 import mirblab as lab
 from mirblab.data.collection import load_folder
 from mirblab.formula import index
 from mirblab.formula.formal.metamath import read_metamath
 from mirblab.formula.formal.statements import READ, FormulaSource, name_parts, read_source, statement_sources
+from mirblab.formula.formal.terms import read_term
+from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.index import Index
 from mirblab.formula.metamath.database import read_logic
 from mirblab.formula.metamath.terms import Grammar, Term
@@ -359,3 +362,39 @@ def test_a_stored_index_of_statements_is_found_again(monkeypatch: pytest.MonkeyP
     assert index.stored_index(texts).folder != built.folder
     monkeypatch.setattr(index, "FORMAL_VERSION", "0")
     assert index.stored_index(texts, "Lean").folder != built.folder
+
+
+@pytest.mark.parametrize("blank", ["\n\n", "\n  \n", "\n\n\n"])
+def test_every_goal_of_a_proof_state_is_read(blank: str) -> None:
+    """Each has its own hypotheses; a state of one goal stays what it was."""
+    first, second = "case inl\nx : ℕ\n⊢ x ≤ 1", "case inr\nx : ℕ\nh : x = 1\n⊢ x ≤ 2"
+    one, other = (write_tangent(read_term(goal, "Lean")) for goal in (first, second))
+    assert one == write_tangent(read_term("theorem t (x : ℕ) : x ≤ 1", "Lean"))
+    tree = check_tree(read_term(f"{first}{blank}{second}", "Lean"))
+    assert write_tangent(tree) == f"[U!and,0{one},1{other}]"
+    assert read_term(f"x : ℕ{blank}⊢ x ≤ 1\n\n", "Lean") == read_term(first, "Lean")
+
+
+def test_prose_is_prose_where_the_queries_are_statements() -> None:
+    """By what it quotes, unless it is in the language; code in a collection has signs that look like quotes."""
+    source = FormulaSource.of(lab.load("mini-lean"))
+    assert source.of_queries.language == "Lean"
+    assert source.query("the sum $a + b$ is $b + a$") == ["$a + b$", "$b + a$"]
+    assert source.query("what does `Finset.card s` count") == ["Finset.card s"]
+    for statement in ("theorem t : f $ g $ x = 1", "f $ g $ x", "a + b = b + a"):
+        assert source.query(statement) == [statement]
+    assert source.query("see `f` of $x$", title="") == ["see `f` of $x$"]  # a document
+    rocq, metamath = (FormulaSource(*[FormulaReader(False, name)] * 2, name) for name in ("Rocq", "Metamath"))
+    for statement in ("`|x| <= `|y|", "n `div` m = k", "forall x : R, `|x| = `|- x|"):
+        assert rocq.query(statement) == [statement]
+    assert metamath.query("( F ` x ) = ( G ` x )") == ["( F ` x ) = ( G ` x )"]
+    hol = FormulaSource(*[FormulaReader(False, "HOL")] * 2, "HOL")
+    assert hol.query("|- !x. x$1 = y$1") == ["|- !x. x$1 = y$1"]
+
+
+def test_every_modifier_of_lean_is_passed_over() -> None:
+    """They may stand before any declaration, in several lists of which one is made."""
+    for modifiers in ("public", "meta", "public meta", "@[simp] public noncomputable"):
+        assert read_term(f"{modifiers} theorem t (x : ℕ) : x = 1", "Lean") == read_term(
+            "theorem t (x : ℕ) : x = 1", "Lean"
+        )

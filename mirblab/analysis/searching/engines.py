@@ -424,8 +424,9 @@ def _score_pairs(settings: dict[str, Any]) -> Callable[[Collection, pd.DataFrame
 
 def _score_structure(collection: Collection, depth: int) -> Callable[[Collection, pd.DataFrame], Any]:
     @cache
-    def scorer() -> approach0.Approach0Scorer:
+    def prepared() -> tuple[approach0.Approach0Scorer, FormulaSource]:
         source = FormulaSource.of(collection)
-        return approach0.Approach0Scorer([source.tree(each) for each in source.documents(collection).formulas])
+        formulas = [source.tree(each) for each in source.documents(collection).formulas]
+        return approach0.Approach0Scorer(formulas), source
 
-    return lambda one, shortlist: approach0.rescore(one, shortlist, depth, scorer())
+    return lambda one, shortlist: approach0.rescore(one, shortlist, depth, *prepared())

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mirblab.analysis.collection_report import wilson_interval
 from mirblab.core.errors import MirblabError, check_positive
 from mirblab.core.terminal import progress
 from mirblab.core.wording import counted
+from mirblab.data.beir import iterate_texts
 from mirblab.data.candidates import Candidates, ListRule, NotSelfRule, Rule
 from mirblab.data.collection import Collection, check_fits
 from mirblab.data.near_duplicates import GroupedTexts, jaccard_similarity, shingles, text_digests
@@ -216,7 +218,7 @@ class Statements:
     def of(cls, left: str | Collection, right: str | Collection | None, *, queries: bool) -> Statements:
         """Return the statements of one or two collections; MirblabError where there is nothing to compare."""
         collections = tuple(load(part) for part in (left, right) if part is not None)
-        if isinstance(left, str) and left == right:
+        if len(collections) == 2 and collections[0].fingerprint == collections[1].fingerprint:
             raise MirblabError(
                 f"{collections[0].name} is given twice; give it once, and its statements are compared with each other"
             )
@@ -304,11 +306,25 @@ class Statements:
 
         The left side may be prose and the right one in a formal language, or the other way round.
         """
-        n, step = len(self.ids), max(1, len(self.ids) // _LOOKED_AT)
-        n_left, n_before = (n, 0) if self.n_left is None else (self.n_left, self.n_left)
-        left = self.as_collection(texts_at(self.texts, np.arange(0, n_left, step)))
-        right = self.as_collection(texts_at(self.texts, np.arange(n_before, n, step)))
-        return structure.IndexedFormulas.of_texts(replace(right, queries=left.queries), self.texts, n_left)
+        n, n_left = len(self.ids), self.n_left or 0
+        step = max(1, n // _LOOKED_AT)
+        left = self.as_collection(texts_at(self.texts, np.arange(0, n_left or n, step)))
+        right = self.as_collection(texts_at(self.texts, np.arange(n_left, n, step)))
+        both = replace(right, queries=left.queries)
+        return structure.IndexedFormulas.of_texts(both, self.texts, n_left, self.titles)
+
+    @cached_property
+    def titles(self) -> list[str | None]:
+        """Return the title with which each statement that is a document begins, "" for none, and None for a query."""
+        ends = [0, len(self.ids)] if self.n_left is None else [0, self.n_left, len(self.ids)]
+        found: list[str | None] = [None] * len(self.ids)
+        for (start, end), part in zip(pairwise(ends), [*self.collections, self.collections[0]], strict=False):
+            titles = dict(zip(part.doc_ids, iterate_texts(part.corpus.title), strict=True))
+            for begin in range(start, end, _READ):
+                block = slice(begin, min(begin + _READ, end))
+                own = ((titles.get(name), text) for name, text in zip(self.ids[block], self.texts[block], strict=True))
+                found[block] = [title if title is not None and text.startswith(title) else None for title, text in own]
+        return found
 
     @property
     def _content(self) -> str:
@@ -374,7 +390,7 @@ def pair_scores(statements: Statements, by: System, neighbours: int) -> pd.DataF
     the fusion is.
     """
     kind = by.settings["kind"]
-    if kind not in ("fusion", *_AT_ONCE) or by.settings.get("engine") == "rank-bm25":
+    if not _compares(by):
         raise MirblabError(
             f"'{by.name}' cannot compare statements; take BM25, an encoder, structure or a fusion of them"
         )
@@ -383,6 +399,20 @@ def pair_scores(statements: Statements, by: System, neighbours: int) -> pd.DataF
     hits = (_by_vectors if kind == "dense" else _by_terms)(statements, by, neighbours)
     rows, positions, scores = (np.concatenate(column) for column in zip(*hits, strict=True))
     return (_nearest if kind == "dense" else _both_directions)(rows, positions, scores)
+
+
+def can_compare(by: str | System) -> bool:
+    """Return whether a system scores pairs of statements: BM25, an encoder, structure or a fusion of these.
+
+    >>> can_compare("bm25+structure"), can_compare("bm25>maxsim@10")
+    (True, False)
+    """
+    chosen = system(by)
+    return _compares(chosen) and all(map(can_compare, chosen.parts))
+
+
+def _compares(by: System) -> bool:
+    return by.settings["kind"] in ("fusion", *_AT_ONCE) and by.settings.get("engine") != "rank-bm25"
 
 
 @dataclass(frozen=True)
@@ -454,10 +484,12 @@ def _by_terms(statements: Statements, by: System, neighbours: int) -> Hits:
     """Yield for some statements at a time their nearest ones, with the share of what each scores for itself."""
     kind, options, candidates = by.settings["kind"], search_options(by.settings), statements.candidates()
     engine = statements.by_words(options) if kind == "bm25" else statements.by_structure()
-    n_left = len(statements.ids) if statements.n_left is None else statements.n_left
+    n_left = statements.n_left or 0
     for block in statements.blocks(kind):
-        texts = texts_at(statements.texts, block)
-        weighing = options | {"n_queries": int((block < n_left).sum())} if kind == "structure" else {}
+        texts, weighing = texts_at(statements.texts, block), {}
+        if kind == "structure":
+            titles = [statements.titles[place] for place in block.tolist()]
+            weighing = options | {"n_queries": int((block < n_left).sum()), "titles": titles}
         rows, positions, scores = engine.search(texts, neighbours, candidates.select(block), **weighing)
         if isinstance(engine, bm25.StoredCollection):
             own = engine.scores(texts, block).astype(np.float64)

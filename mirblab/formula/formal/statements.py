@@ -9,7 +9,15 @@ from functools import lru_cache, partial
 from mirblab.data.collection import Collection
 from mirblab.formula.formal.metamath import read_metamath
 from mirblab.formula.formal.terms import LANGUAGES, read_term
-from mirblab.formula.in_text import FormulaReader, TextFormulas, is_formal, marked_formulas, number_formulas
+from mirblab.formula.in_text import (
+    FormulaReader,
+    TextFormulas,
+    count_prose_words,
+    has_marked_formula,
+    is_formal,
+    marked_formulas,
+    number_formulas,
+)
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tree import OPERANDS, Tree
@@ -35,6 +43,18 @@ def statement_sources(text: str, language: str, is_statement: bool) -> list[str]
     if is_statement or is_formal(text) == language:
         return [text] if text.strip() else []
     return [f"${latex}$" for latex, _, _ in marked_formulas(text)] + _CODE.findall(text)
+
+
+def is_quoting(text: str) -> bool:
+    """Return whether a text is prose that quotes a formula between delimiters, or code between backticks.
+
+    Backticks are signs of Rocq and Metamath as well, and so there must be words of prose beside them.
+
+    >>> is_quoting("the sum $a + b$ is $b + a$"), is_quoting("`|x| <= `|y|"), is_quoting("what does `s.card` say")
+    (True, False, True)
+    """
+    without, n_quoted = _CODE.subn(" ", text)
+    return has_marked_formula(text) or (n_quoted > 0 and count_prose_words(without) > 1)
 
 
 def name_parts(text: str) -> list[str]:
@@ -112,15 +132,21 @@ class FormulaSource:
             texts = [body if body.strip() else text for body, text in zip(bodies, texts, strict=True)]
         return number_formulas(map(partial(self._read, is_statement=is_statement, named=named), texts, titles))
 
-    def query(self, text: str, *, named: bool = False, is_document: bool = False) -> list[str]:
+    def query(
+        self, text: str, *, named: bool = False, is_document: bool = False, title: str | None = None
+    ) -> list[str]:
         """Return what a query asks for: its formulas in LaTeX, or what it states or quotes; *named* as of documents.
 
-        *is_document*: it is written as the documents are.
+        *is_document*: it is written as the documents are. *title* is that of a document, "" for none; None: the text
+        is a query, which is prose where it quotes something, also where the collection's queries are statements.
         """
         reader = self.of_documents if is_document else self.of_queries
         if not self.language:
             return reader.formulas(text)
-        return self._read(text, "", is_statement=bool(reader.language), named=named)
+        is_statement = bool(reader.language) and (title is not None or not is_quoting(text))
+        name = title or "" if is_statement else ""
+        body = text.removeprefix(name).strip() or text
+        return self._read(body, name, is_statement=is_statement, named=named)
 
     def _read(self, text: str, title: str, *, is_statement: bool, named: bool) -> list[str]:
         found = statement_sources(text, self.language, is_statement)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mirblab.analysis.searching.free_text import DEFAULT_SYSTEM
 from mirblab.analysis.searching.free_text import search as search_collection
+from mirblab.analysis.searching.similar_statements import can_compare
 from mirblab.analysis.searching.similar_statements import similar as find_similar
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import say
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"  # this machine alone
 MOST = 1000  # documents or pairs of one answer
+COMPARING = "minilm"  # compares statements where the chosen system cannot
 _USAGE = {"search": "/search?text=a+field&depth=10", "similar": "/similar?n=20", "tools of MCP": "/mcp"}
 
 
 def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
     """Return a server of one collection, which only reads; the first search makes what the system *by* needs.
+
+    Similar statements are found by the same system where it can compare them, else by `COMPARING`, as the answer says.
 
     Over HTTP `/search` and `/similar` answer GET with JSON; the tools of MCP are the same. MirblabError for an unknown
     collection or system, and without the package mcp.
@@ -40,7 +44,9 @@ def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
     except ImportError as error:
         raise MirblabError("mirblab serve needs the package mcp; run: pip install 'mcp>=2.3'") from error
     loaded, chosen, lock = catalogue.load(collection), system(by), threading.Lock()
-    about = {"collection": loaded.name, "documents": len(loaded.corpus), "system": chosen.name, "paths": _USAGE}
+    comparing = chosen if can_compare(chosen) else system(COMPARING)
+    about = {"collection": loaded.name, "documents": len(loaded.corpus), "system": chosen.name}
+    about |= {"system of similar": comparing.name, "paths": _USAGE}
     purpose = loaded.card.title or loaded.name
     instructions = f"Finds statements of the collection {loaded.name}: {purpose}."
     server = MCPServer("mirblab", instructions=instructions, log_level="WARNING")
@@ -53,7 +59,10 @@ def build_server(collection: str, by: str = DEFAULT_SYSTEM) -> MCPServer:
     def similar(n: int = 20) -> dict[str, Any]:
         """Return the pairs of the collection's statements that probably say the same, best first, with their texts."""
         with lock:
-            return _answer(find_similar(loaded, n=_checked_count("n", n)))
+            answer = _answer(find_similar(loaded, by=comparing, n=_checked_count("n", n)))
+        if comparing is not chosen:
+            answer["notes"].append(f"{chosen.name} cannot compare statements; {comparing.name} does.")
+        return answer
 
     for tool in (search, similar):
         server.tool()(_with_tool_errors(tool))

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from mirblab.analysis.searching.free_text import search
+from mirblab.analysis.searching.similar_statements import similar
 from mirblab.app import server
 from mirblab.core.errors import MirblabError
 
@@ -45,7 +46,10 @@ def test_http_answers_as_the_function_does(address: str) -> None:
     assert [row["rank"] for row in answer["rows"]] == [1, 2, 3] and answer["caption"] == wanted.caption
     pairs = get(address, "/similar?n=2").json()["rows"]
     assert len(pairs) == 2 and {"score", "left", "right", "left_text", "shared"} <= set(pairs[0])
-    assert get(address, "/").json()["documents"] == 869
+    by_words = similar("mini-qa", by="bm25", n=2).frame
+    assert [(row["left"], row["right"]) for row in pairs] == list(zip(by_words.left, by_words.right, strict=True))
+    about = get(address, "/").json()
+    assert about["documents"] == 869 and about["system of similar"] == "bm25"
 
 
 @pytest.mark.parametrize(
@@ -97,3 +101,11 @@ def test_what_cannot_be_served_is_refused(address: str) -> None:
         MirblabError, match="port 99999 cannot be used: ports are from 0 to 65535; choose another with --port"
     ):
         server.serve("mini-qa", "bm25", port=99999)
+
+
+def test_another_system_compares_statements_where_the_chosen_one_cannot() -> None:
+    """The answer says which."""
+    made = server.build_server("mini-hol", "bm25>maxsim@10")
+    answer = asyncio.run(made.call_tool("similar", {"n": 2}))
+    told = json.dumps(answer, default=str)
+    assert "bm25>maxsim@10 cannot compare statements; minilm does." in told

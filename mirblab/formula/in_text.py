@@ -58,7 +58,7 @@ _TOKEN = re.compile(
     r"|\\.",
     re.DOTALL,
 )
-_APPLIED, _COMMAND = ("  ", "><"), re.compile(r"\\[A-Za-z]")
+_COMMAND = re.compile(r"\\[A-Za-z]")
 _CLOSER = {"$": "$", "$$": "$$", "\\(": "\\)", "\\[": "\\]", "[imath]": "[/imath]", "[math]": "[/math]"}
 _AMOUNT = re.compile(r"\d[\d,.]*(?:[kKmMbB]|bn)?(?!\w)")
 _MATHS_IN_DELIMITERS = re.compile(r"[\\^_={<>+]")
@@ -100,18 +100,25 @@ def is_formal(text: str) -> str:
 
 
 def has_marked_formula(text: str) -> bool:
-    r"""Return whether delimiters mark a formula in a text; a dollar between blanks is an operator of Lean.
+    r"""Return whether delimiters mark a formula in a text; a dollar may be an operator of Lean as well.
 
-    >>> has_marked_formula("so $x$ is even"), has_marked_formula("f $ g $ x"), has_marked_formula("f <$> g <$> x")
+    >>> has_marked_formula("so $x$ is even"), has_marked_formula("f $ g $ x"), has_marked_formula("Q($a) → Q($b)")
     (True, False, False)
     """
-    return any(not _is_applied(text[outer:after]) for _, _, outer, after, _ in _formula_spans(text))
+    spans = _formula_spans(text)
+    return any(_is_delimited(text[outer:after], text[after : after + 1]) for _, _, outer, after, _ in spans)
 
 
-def _is_applied(marked: str) -> bool:
-    """Return whether the dollars around a formula look like operators of Lean: f $ g $ x, f <$> g <$> x."""
+def _is_delimited(marked: str, following: str) -> bool:
+    """Return whether the signs around a formula delimit it; the dollars of f $ g $ x, f <$> g <$> x and Q($a) do not.
+
+    Delimiters have a command between them, or else no name or bracket behind them, and single ones no blank inside.
+    """
     inner = marked[1:-1]
-    return marked[0] == "$" != inner[:1] and inner[:1] + inner[-1:] in _APPLIED and not _COMMAND.search(inner)
+    if marked[0] != "$" or _COMMAND.search(inner):
+        return True
+    is_operator = following.isalnum() or following in tuple("_([{<>")
+    return not is_operator and (inner[:1] == "$" or inner.strip() == inner)
 
 
 def formal_language(texts: Sequence[str]) -> str:
@@ -126,8 +133,16 @@ def formal_language(texts: Sequence[str]) -> str:
         return names.most_common(1)[0][0]
     if len(looked_at) < _ENOUGH_ROCQ:
         return ""
-    n_rocq = sum(_ROCQ.search(text) is not None and _NO_ROCQ.search(text) is None for text in looked_at)
-    return "Rocq" if 2 * n_rocq > len(looked_at) else ""
+    return "Rocq" if 2 * sum(map(looks_like_rocq, looked_at)) > len(looked_at) else ""
+
+
+def looks_like_rocq(text: str) -> bool:
+    r"""Return whether a text has signs as statements of Rocq have them, and none of LaTeX; a single one may be prose.
+
+    >>> looks_like_rocq("m n : m + n = n + m -> P"), looks_like_rocq(r"$m$ -> $n$")
+    (True, False)
+    """
+    return _ROCQ.search(text) is not None and _NO_ROCQ.search(text) is None
 
 
 def marked_formulas(text: str) -> list[tuple[str, int, int]]:

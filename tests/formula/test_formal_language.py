@@ -118,9 +118,15 @@ def test_a_sign_of_logic_hides_no_formula_of_a_post(text: str) -> None:
     assert not is_formal(text) and len(in_text.split_text(text)) > 1
 
 
-@pytest.mark.parametrize("text", ["x : ℕ ⊢ f $ g $ x", "f <$> g <$> x ⊢ P", "theorem t : f $ g $ x = 1 := by simp"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x : ℕ ⊢ f $ g $ x", "f <$> g <$> x ⊢ P", "theorem t : f $ g $ x = 1 := by simp",
+        "def t (α : Q(Type)) (_ : Q(One $α)) : One Q($α)", "def t (h : Q(IsNat $a $b)) : Q($a = $b) := h",
+    ],
+)  # fmt: skip
 def test_dollars_of_lean_delimit_no_formula(text: str) -> None:
-    """It has them as operators between blanks."""
+    """It has them as operators between blanks, and before what is put into a quotation."""
     assert is_formal(text) == "Lean" and in_text.split_text(text) == [text]
 
 

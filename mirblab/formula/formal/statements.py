@@ -15,6 +15,7 @@ from mirblab.formula.in_text import (
     count_prose_words,
     has_marked_formula,
     is_formal,
+    looks_like_rocq,
     marked_formulas,
     number_formulas,
 )
@@ -25,6 +26,7 @@ from mirblab.formula.tree import OPERANDS, Tree
 METAMATH = "Metamath"
 READ = (*LANGUAGES, METAMATH)  # the languages whose statements have operator trees
 _CODE = re.compile(r"`([^`\n]+)`")
+_QUOTED = re.compile(r"(?<![^\s(])`(?=\S)[^`\n]*\w[^`\n]*(?<=\S)`(?![\w`])")
 _NAME = re.compile(r"[^\W\d][\w']+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 # Words of the languages, which say nothing of what a statement is about.
@@ -48,13 +50,15 @@ def statement_sources(text: str, language: str, is_statement: bool) -> list[str]
 def is_quoting(text: str) -> bool:
     """Return whether a text is prose that quotes a formula between delimiters, or code between backticks.
 
-    Backticks are signs of Rocq and Metamath as well, and so there must be words of prose beside them.
+    Backticks are signs of Rocq and Metamath as well, and so there must be words of prose and no blank at their insides.
 
     >>> is_quoting("the sum $a + b$ is $b + a$"), is_quoting("`|x| <= `|y|"), is_quoting("what does `s.card` say")
     (True, False, True)
     """
-    without, n_quoted = _CODE.subn(" ", text)
-    return has_marked_formula(text) or (n_quoted > 0 and count_prose_words(without) > 1)
+    if is_formal(text):
+        return False
+    without, n_quoted = _QUOTED.subn(" ", text)
+    return has_marked_formula(text) or n_quoted > 0 and count_prose_words(without) > 1 and not looks_like_rocq(text)
 
 
 def name_parts(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from mirblab.core import terminal
 from mirblab.core.errors import MirblabError, check_not_negative, check_positive
-from mirblab.core.wording import counted
+from mirblab.core.wording import counted, shorten_label
 from mirblab.data.collection import Collection
 from mirblab.data.near_duplicates import RepeatedTexts, find_repeats, fold_text
 from mirblab.data.parts import texts_at
@@ -241,8 +241,7 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 
 def _console_cell(name: object, value: object) -> str:
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
-    text = f"{value:.1%}" if is_share and value == value else format_value(value)
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return shorten_label(f"{value:.1%}" if is_share and value == value else format_value(value), _WIDEST)
 
 
 def summarize_findings(

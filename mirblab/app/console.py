@@ -38,7 +38,7 @@ from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.paths import readable_size
 from mirblab.core.terminal import say
-from mirblab.core.wording import counted
+from mirblab.core.wording import counted, first_names
 from mirblab.data import runs
 from mirblab.data.collection import load_folder
 from mirblab.display import table_formats
@@ -563,7 +563,7 @@ def next_steps(state: HomeState) -> list[tuple[str, str]]:
     steps = [(lab, "open JupyterLab; begin with 00_start_here, or with lesson 01")]
     if state.suites:
         page = state.home / "figures" / state.suites[0]
-        steps += [(abbreviate_home(page), f"tables and figures of {_listed(state.suites)}")]
+        steps += [(abbreviate_home(page), f"tables and figures of {first_names(state.suites, 3)}")]
     else:
         steps += [
             ("mirblab run minilm mini-qa", "one search engine on one bundled collection, in seconds"),
@@ -572,7 +572,7 @@ def next_steps(state: HomeState) -> list[tuple[str, str]]:
     if state.built:
         report = f"mirblab report {state.built[-1]}"
         steps += [
-            ("mirblab batch open", f"the same tables and figures for {_listed(state.built)}"),
+            ("mirblab batch open", f"the same tables and figures for {first_names(state.built, 3)}"),
             (report, "what makes a collection easier, harder or less fair than it looks"),
         ]
     else:
@@ -615,11 +615,6 @@ def _step_lines(command: str, what: str, width: int) -> str:
     return f"{command}\n{_filled(what, width, ' ' * 6, 6)}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
-
-
 def abbreviate_home(path: Path) -> str:
     """Return a path with the user's home folder as "~".
 
@@ -644,6 +639,5 @@ def command_name() -> str:
 
 
 def print_welcome() -> None:
-    """Print the welcome; characters that the output cannot carry are replaced."""
-    encoding = sys.stdout.encoding or "ascii"
-    say(welcome_text().encode(encoding, "replace").decode(encoding))
+    """Print the welcome."""
+    say(welcome_text())

@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mirblab.core.wording import first_names
+
 
 class MirblabError(ValueError):
     """An input that cannot be used; the message says what is wrong, what was found, and what to do.
@@ -64,9 +66,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
 def unknown(kind: str, name: str, known: Iterable[str]) -> MirblabError:
     """Return the error for a *name* that is not among *known*: first the nearest of these, then at most five."""
     names = sorted(known)
-    shown = ", ".join(names[:5]) + (f", and {len(names) - 5} more" if len(names) > 5 else "")
-    nearest = suggest(name, names)
-    return MirblabError(f"no {kind} '{name}'{f'{nearest} Known:' if nearest else '; found'} {shown or 'none'}")
+    nearest, shown = suggest(name, names), first_names(names, 5, "none")
+    return MirblabError(f"no {kind} '{name}'{f'{nearest} Known:' if nearest else '; found'} {shown}")
 
 
 def check_known(kind: str, names: str | Iterable[str], known: Iterable[str]) -> None:

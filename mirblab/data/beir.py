@@ -17,6 +17,7 @@ import pandas as pd
 from mirblab.core import atomic_files, ids
 from mirblab.core.errors import MirblabError, MissingFileError, suggest
 from mirblab.core.text_files import LineProblems, find_file, open_unpacked, read_lines, read_records
+from mirblab.core.wording import first_names
 from mirblab.data import parts
 from mirblab.data.parts import Document
 from mirblab.data.parts_writer import RepeatedId, write_parts
@@ -456,5 +457,5 @@ def _missing_file_message(folder: Path, stem: str) -> str:
     if not folder.is_dir():
         beside = folder.parent.iterdir() if folder.parent.is_dir() else ()
         return f"no folder {folder}{suggest(folder.name, [path.name for path in beside if path.is_dir()])}"
-    names = ", ".join(sorted(path.name for path in folder.iterdir())[:12])
-    return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {names or 'nothing'}"
+    names = first_names(sorted(path.name for path in folder.iterdir()), 12)
+    return f"{folder} is not a collection: it needs {stem}.jsonl or {stem}.jsonl.gz; found {names}"

@@ -316,15 +316,6 @@ def legend_beside(ax: Axes, **options: Any) -> None:
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
 
 
-def shorten_label(label: str, longest: int) -> str:
-    """Return a label of at most *longest* characters, ending in "…" if it was cut.
-
-    >>> shorten_label("bezout", 6), shorten_label("pythagoras", 6)
-    ('bezout', 'pytha…')
-    """
-    return label if len(label) <= longest else f"{label[: longest - 1]}…"
-
-
 def value_axis_label(measure: str, low: float = 0.0, high: float = 1.0) -> str:
     """Return the label of an axis of values from 0 to 1, or of ranks; it says so where it shows *low* to *high* only.
 

@@ -16,6 +16,7 @@ from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import say
 from mirblab.core.text_files import LineProblems, read_lines
+from mirblab.core.wording import first_names
 from mirblab.sources.shared import builder, release
 from mirblab.sources.shared.builder import CollectionRows, Judgement, LibraryStatement, Row
 from mirblab.sources.shared.release import Origin
@@ -397,7 +398,7 @@ def _opened(origin: str | Path | None) -> Iterator[tuple[Origin, Path]]:
         databases = [path for pattern in patterns for path in sorted(source.folder.glob(pattern))]
         databases = [path for path in databases if path.name in ("set.mm", "set.mm.gz")] or databases
         if len(databases) != 1:
-            names = ", ".join(path.name for path in databases[:8]) or "none"
+            names = first_names((path.name for path in databases), 8, "none")
             raise MirblabError(f"looked for set.mm, or one database *.mm, found {names}; name the file with --from")
         yield source, databases[0]
 

@@ -13,6 +13,7 @@ from mirblab.core import text_files
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress
 from mirblab.core.text_files import LineProblems, read_lines
+from mirblab.core.wording import first_names
 from mirblab.sources.arqmath import release as texts
 from mirblab.sources.shared import builder, html, readers, release
 from mirblab.sources.shared.builder import CollectionRows, Row, replace_folders
@@ -112,7 +113,7 @@ def _files(where: tuple[Path, ...]) -> tuple[list[Path], list[Path], list[Path]]
     }
     missing = [what for what, is_missing in lacks.items() if is_missing]
     if missing:
-        seen = ", ".join(path.name for path in below[:8]) or "nothing"
+        seen = first_names((path.name for path in below), 8)
         raise MirblabError(f"{release.join_names(where)} has no {' and no '.join(missing)}; found {seen}")
     return topics, judged, formulas
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
+from mirblab.core.wording import first_names
 from mirblab.sources.shared import builder, latex, release
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row
 from mirblab.sources.shared.latex import Environment, find_environments
@@ -171,7 +172,7 @@ def _root(folder: Path) -> Path:
     for root in (folder, *inside):
         if (root / "chapters.tex").is_file() and (root / "tags" / "tags").is_file():
             return root
-    names = ", ".join(sorted(path.name for path in folder.iterdir())[:8]) or "nothing"
+    names = first_names(sorted(path.name for path in folder.iterdir()), 8)
     raise MirblabError(
         f"{folder.name} is no Stacks project: looked for chapters.tex and tags/tags in it and in the folders "
         f"directly inside; found {names}; get it with: git clone https://github.com/stacks/stacks-project"

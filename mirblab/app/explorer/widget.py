@@ -15,6 +15,7 @@ from mirblab.app.explorer import panes
 from mirblab.app.explorer.model import MEASURES, Answer, Model, sentence
 from mirblab.app.explorer.panes import STYLE
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import cut_long
 from mirblab.data.collection import Collection
 from mirblab.display.escape import format_value
 from mirblab.sources.catalogue import load
@@ -120,7 +121,8 @@ class Explorer:
         self.position = -1  # in that order
         self._is_quiet, self._submitted = False, 0.0
         queries = list(zip(model.collection.query_ids, model.collection.query_texts, strict=True))
-        self._queries = [(_label(query_id, text), str(query_id)) for query_id, text in queries]
+        labels = [cut_long(one_line(f"{query_id}: {text}"), _LONGEST) for query_id, text in queries]
+        self._queries = list(zip(labels, map(str, model.collection.query_ids), strict=True))
         self._folded = [f"{query_id} {text}".casefold() for query_id, text in queries]
         model.tell = self._say
         self._wire()
@@ -245,8 +247,3 @@ class Explorer:
     def __repr__(self) -> str:
         head = f"Explorer of {self.model.collection.name}: {', '.join(self.model.systems)}"
         return f"{head}\n{panes.plain(self.answer)}" if self.answer else head
-
-
-def _label(query_id: str, text: str) -> str:
-    line = one_line(f"{query_id}: {text}")
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_positive
-from mirblab.core.wording import counted
+from mirblab.core.wording import counted, shorten_label
 from mirblab.display.escape import replace_symbols
 from mirblab.display.figures import (
     GREY,
@@ -19,7 +19,6 @@ from mirblab.display.figures import (
     figure_styles,
     legend_beside,
     require_columns,
-    shorten_label,
     value_axis_label,
 )
 from mirblab.evaluation.measures import gain_sign, is_rank

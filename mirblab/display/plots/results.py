@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
-from mirblab.core.wording import counted
+from mirblab.core.wording import counted, shorten_label
 from mirblab.display.escape import format_value
 from mirblab.display.figures import (
     GREY,
@@ -22,7 +22,6 @@ from mirblab.display.figures import (
     legend_beside,
     panel_axes,
     require_columns,
-    shorten_label,
     value_axis_label,
 )
 from mirblab.evaluation.measures import gain_sign, is_rank

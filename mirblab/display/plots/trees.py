@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import shorten_label
 from mirblab.display.figures import GREY, NEW_AXES, PALETTE, draw_styled, require_columns
 
 if TYPE_CHECKING:
@@ -141,8 +142,7 @@ def _texts(nodes: pd.DataFrame) -> list[str]:
     labels = nodes.text if "text" in nodes else nodes.label.map(_plain)
     if "text" not in nodes and nodes.relation.isin(list("0123456789")).any():  # a bar would look like a minus
         labels = labels.mask(nodes.label == "O!divide", "÷")
-    texts = (_drawable(str(label)) for label in labels)
-    return [text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…" for text in texts]
+    return [shorten_label(_drawable(str(label)), _LONGEST) for label in labels]
 
 
 def _plain(label: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError
 from mirblab.core.terminal import progress
+from mirblab.core.wording import first_names
 from mirblab.sources.shared import release
 from mirblab.sources.shared.release import Origin
 
@@ -41,7 +42,7 @@ def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
         path for path in inside if _roots(path) or (path.is_file() and _ARCHIVE.search(path.name))
     ]
     if not places:
-        shown = ", ".join(path.name for path in inside[:8]) or "nothing"
+        shown = first_names((path.name for path in inside), 8)
         raise MirblabError(
             f"{found.shown or found.folder.name} holds no repository (a folder with a lakefile, a lean-toolchain or a "
             f"blueprint) and no archive of one; found {shown}"

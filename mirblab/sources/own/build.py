@@ -13,6 +13,7 @@ from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError, suggest
 from mirblab.core.terminal import say
 from mirblab.core.text_files import LineProblems
+from mirblab.core.wording import first_names
 from mirblab.data.collection import read_card_table
 from mirblab.sources import mini
 from mirblab.sources.own import latex, reading
@@ -136,7 +137,7 @@ def _collection_from_table(
         table, read_files = read(path, tables.DOCUMENTS), [path]
         table.require_roles("text")
         if not table.roles.keys() & {"query", "title"}:
-            shown = ", ".join(f"'{name}'" for name in table.columns[:12])
+            shown = first_names((f"'{name}'" for name in table.columns), 12)
             raise MirblabError(
                 f"{path.name} has texts and nothing to ask for them; found the columns {shown}; needed is a column of "
                 "titles (--set title=COLUMN: each title then asks for its own text), one of questions (--set "
@@ -426,9 +427,10 @@ def _files(opened: Origin, encoding: str) -> dict[str, Path] | Path:
     table_files = [path for name, path in files.items() if name.lower().endswith(SUFFIXES)]
     if len(table_files) == 1:
         return table_files[0]
-    shown = ", ".join(list(files)[:8]) or "nothing"
     what = "several tables; give the one with the documents itself" if table_files else f"neither; give {_WANTED}"
-    raise MirblabError(f"{opened.shown}: looked for .tex files, or one table, and found {what}; it holds {shown}")
+    raise MirblabError(
+        f"{opened.shown}: looked for .tex files, or one table, and found {what}; it holds {first_names(files, 8)}"
+    )
 
 
 def _stem(shown: str) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from mirblab.core import network, paths, text_files
 from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.terminal import PROGRESS
+from mirblab.core.wording import first_names
 
 _PACKED = re.compile(r"\.gz$", re.IGNORECASE)
 _URL = re.compile(r"(?:https?|ssh|git|file)://|[\w.-]+@[\w.-]+:")
@@ -80,8 +81,7 @@ class Release:
 
     def shown(self) -> str:
         """Return the first names, for messages."""
-        names = list(self.files)
-        return (", ".join(names[:8]) or "nothing") + (f", and {len(names) - 8} more" if len(names) > 8 else "")
+        return first_names(self.files, 8)
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,7 @@ def find_parts(names: Iterable[str], where: str, required: Iterable[str] = ()) -
             wanted = f"{part}.jsonl, {part}/*.parquet or data/{part}-*.parquet"
             if part == "qrels":
                 wanted = "qrels/test.tsv, qrels/test.jsonl, default/test-*.parquet or data/test-*.parquet"
-            raise MirblabError(
-                f"{where} has no {part}: looked for {wanted}; found {', '.join(names[:12]) or 'nothing'}"
-            )
+            raise MirblabError(f"{where} has no {part}: looked for {wanted}; found {first_names(names, 12)}")
     return parts
 
 
@@ -241,7 +239,7 @@ def find_local_dataset(origin: str, hub: str, name: str, *, alone: bool) -> Path
     is_dataset = bool(_part_files("corpus", list(list_files(folder)), str(folder)))
     if is_dataset and alone:
         return folder
-    shown = ", ".join(sorted(path.name for path in folder.iterdir())[:12]) or "nothing"
+    shown = first_names(sorted(path.name for path in folder.iterdir()), 12)
     itself = "it is one dataset itself: build that by its own name; " if is_dataset else ""
     raise MirblabError(f"{folder} has no folder {', '.join(tried[:-1])} or {tried[-1]}; {itself}found {shown}")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mirblab.core.errors import MirblabError, unknown
 from mirblab.core.text_files import LineProblems, read_records
+from mirblab.core.wording import first_names
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".jsonl", ".jsonl.gz", ".ndjson")
 _DELIMITERS = (",", ";", "\t", "|")
@@ -71,7 +72,7 @@ class Table:
         """Raise MirblabError for the first of the *roles* without a column, with the way to name one."""
         for role in roles:
             if role not in self.roles:
-                shown = ", ".join(f"'{name}'" for name in self.columns[:12]) or "none"
+                shown = first_names((f"'{name}'" for name in self.columns), 12, "none")
                 raise MirblabError(
                     f"{self.path.name}, line 1: no column looks like the {role.replace('_', ' ')}; found {shown}; "
                     f"name it there, or say --set {role}=COLUMN"

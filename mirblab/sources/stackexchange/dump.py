@@ -17,6 +17,7 @@ from xml.parsers import expat
 from mirblab.core import paths, text_files
 from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.terminal import ProgressBar, progress
+from mirblab.core.wording import first_names
 
 _BLOCK = 2**20
 _LONGEST = 4 * 2**20  # a post has at most 30,000 characters of Markdown
@@ -383,6 +384,6 @@ def _file_of(stem: str, names: list[str], path: Path) -> str:
     if len(matches) > 1:
         raise MirblabError(f"{path} has {' and '.join(matches)}; keep one of them")
     if not matches:
-        shown = ", ".join(names[:8]) or "nothing"
+        shown = first_names(names, 8)
         raise MissingFileError(f"no {stem}.xml or {stem}.xml.gz in {path}; found {shown}; is it a site's whole dump?")
     return matches[0]

@@ -10,6 +10,7 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
+from mirblab.core.wording import first_names
 from mirblab.sources.stackexchange import dump
 from mirblab.sources.stackexchange.build import split_tags
 from mirblab.sources.stackexchange.dump import DumpFiles
@@ -100,9 +101,8 @@ def read_threads(origin: str | Path, ids: Iterable[str | int], odd: dump.RowProb
         wanted = list(dict.fromkeys(reading.parents.get(each, each) for each in wanted))
         reading.posts(set(wanted))
     if missing := [each for each in wanted if each not in reading.threads]:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         raise MirblabError(
-            f"{reading.shown} has no question and no answer {', '.join(missing[:5])}{more}; "
+            f"{reading.shown} has no question and no answer {first_names(missing, 5)}; "
             f"{reading.n_posts:,} posts were read; give ids of this dump"
         )
     reading.add_details()

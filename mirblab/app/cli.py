@@ -73,7 +73,6 @@ def train(
     name: Annotated[str, typer.Argument(help="A recipe of registry/trained.toml, such as minilm-math.")],
     settings: Set = None,
     out: Annotated[str, typer.Option(help="A name for the model; default: the recipe's.")] = "",
-    seed: Annotated[int | None, typer.Option(min=0, help="The same as --set seed=N.")] = None,
     seeds: Annotated[str, typer.Option(help="A model for each of several seeds, 0,1,2: NAME-seed-0 and so on.")] = "",
     force: Annotated[bool, typer.Option(help="Train again what exists, or was begun.")] = False,
     on: On = "local",
@@ -83,7 +82,7 @@ def train(
     from mirblab.app import console, places
     from mirblab.train.command import run_training
 
-    changes = parse_settings(settings) | ({} if seed is None else {"seed": seed})
+    changes = parse_settings(settings)
     if not seeds:
         if on != places.LOCAL:
             raise MirblabError(f"one training runs in this process; for --on {on} give several seeds: --seeds 0,1,2")
@@ -104,7 +103,6 @@ def rephrase(
     rules: Annotated[bool, typer.Option("--rules", help="Rephrase by rules, without a model.")] = False,
     negatives: Annotated[bool, typer.Option("--negatives", help="Also three wrong versions of each.")] = False,
     split: Annotated[str, typer.Option(help="The split whose statements are rephrased; empty: all.")] = "train",
-    kind: Annotated[list[str] | None, typer.Option(help="Only theorem, lemma ...; may be repeated.")] = None,
     modules: Annotated[str, typer.Option(help="all, or mathematics.")] = "all",
     limit: Annotated[int, typer.Option(min=0, help="The size of a random sample; 0: all.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the rules and of the sample.")] = 0,
@@ -116,7 +114,7 @@ def rephrase(
 
     status = run_rephrasing(
         source, rules=rules, model=model, url=url, negatives=negatives, out=out, seed=seed,
-        limits=parse_settings(settings), split=split, kinds=kind or [], modules=modules, limit=limit,
+        limits=parse_settings(settings), split=split, modules=modules, limit=limit,
     )  # fmt: skip
     raise typer.Exit(status)
 

@@ -31,7 +31,6 @@ _LABEL_COLUMNS = ("model", "prompts", "problem")
 REPHRASING_COLUMNS = ("id", "rephrasing", *LIST_COLUMNS, "normalized_form", *NEGATIVE_COLUMNS, *_LABEL_COLUMNS)
 JOINED_COLUMNS = ("rephrasing", *NEGATIVE_COLUMNS)  # joined to views
 RULES = "rules"  # the model's name where rules wrote the texts
-WRITTEN = "written"  # a recipe's hard negatives are those written beside the rephrasings
 # The purposes of random streams, which have different numbers.
 _ORDER, _VIEWS, _MIX, _TORCH = 0, 1, 2, 3
 
@@ -40,15 +39,13 @@ _ORDER, _VIEWS, _MIX, _TORCH = 0, 1, 2, 3
 class TrainingTexts:
     """The texts of a recipe by view; *usable* (n_rows, n_pairs): which pairs of views each row has.
 
-    *mixed*: queries and relevant documents of another collection; *hard*, *wrong*: each row's similar rows, false
-    texts.
+    *mixed*: queries and relevant documents of another collection; *wrong*: each row's texts made false.
     """
 
     columns: dict[str, list[str]]
     pairs: list[tuple[str, str]]
     usable: np.ndarray
     mixed: tuple[list[str], list[str]]
-    hard: list[list[int]]
     wrong: list[list[str]]
     n_hard: int
 
@@ -60,7 +57,7 @@ class TrainingTexts:
         return BatchPlan(self.usable, recipe.batch, recipe.seed, len(self.mixed[0]), recipe.share, recipe.together)
 
     def texts(self, draw: Draw) -> tuple[list[str], list[str], list[str]]:
-        """Return anchors, positives and hard negatives; a negative from another row is in the positive's view."""
+        """Return anchors, positives and hard negatives."""
         if draw.is_mixed:
             return [self.mixed[0][row] for row in draw.rows], [self.mixed[1][row] for row in draw.rows], []
         anchors, positives, negatives = list[str](), list[str](), list[str]()
@@ -68,8 +65,7 @@ class TrainingTexts:
             view, positive_view = self.pairs[pair][::-1] if is_flipped else self.pairs[pair]
             anchors.append(self.columns[view][row])
             positives.append(self.columns[positive_view][row])
-            similar = [self.columns[positive_view][other] for other in self.hard[row]] if self.hard else []
-            candidates = [text for text in [*similar, *(self.wrong[row] if self.wrong else [])] if text]
+            candidates = [text for text in self.wrong[row] if text] if self.wrong else []
             negatives += [candidates[at] for at in draw.rng.permutation(len(candidates))[: self.n_hard]]
         return anchors, positives, negatives
 
@@ -84,7 +80,7 @@ class TrainingTexts:
             state.update(f"{len(texts)}\n".encode())
             for text in texts:
                 state.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        state.update(repr((self.pairs, self.hard, self.wrong)).encode())
+        state.update(repr((self.pairs, [], self.wrong)).encode())  # [] keeps the hashes of stored models
         return state.hexdigest()
 
 
@@ -106,8 +102,8 @@ def gather_texts(recipe: Recipe, views: pd.DataFrame) -> TrainingTexts:
             f"fewer than one batch of {recipe.batch}; give more data or --set batch=..."
         )
     columns = {name: texts[name].iloc[kept].tolist() for name in recipe.columns()}
-    hard, wrong = hard_negatives(recipe, rows.iloc[kept]) if recipe.hard else ([], [])
-    return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), hard, wrong, recipe.n_hard)
+    wrong = _false_statements(recipe, rows.iloc[kept]) if recipe.hard else []
+    return TrainingTexts(columns, recipe.pairs(), usable[kept], mixed_pairs(recipe), wrong, recipe.n_hard)
 
 
 def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
@@ -126,22 +122,15 @@ def mixed_pairs(recipe: Recipe) -> tuple[list[str], list[str]]:
     return [query for query, _ in pairs], [text for _, text in pairs]
 
 
-def hard_negatives(recipe: Recipe, rows: pd.DataFrame) -> tuple[list[list[int]], list[list[str]]]:
-    """Return for each of *rows* the positions of its hard negatives, or its statement made false; one list is empty.
-
-    "written" takes the columns negative_1, ... of the recipe's rephrasings; otherwise the recipe's file has a JSON
-    object per line: `id`, and `negatives`, a list of ids. Raises MirblabError if no row has a negative, and for an
-    invalid line.
-    """
-    if recipe.hard != WRITTEN:
-        return _read_hard_negatives(recipe, rows["id"].astype("str").tolist()), []
+def _false_statements(recipe: Recipe, rows: pd.DataFrame) -> list[list[str]]:
+    """Return each row's statement made false, as its rephrasings have it; MirblabError if no row has one."""
     absent = [name for name in NEGATIVE_COLUMNS if name not in rows]
     if absent or not (rows[list(NEGATIVE_COLUMNS)] != "").any(axis=None):
         raise MirblabError(
-            f"recipe '{recipe.name}': hard = \"{WRITTEN}\", but no statement made wrong is in the rephrasings; "
+            f"recipe '{recipe.name}': hard = \"{recipe.hard}\", but no statement made wrong is in the rephrasings; "
             "make some with mirblab rephrase --negatives and name the file as rephrased"
         )
-    return [], rows[list(NEGATIVE_COLUMNS)].to_numpy().tolist()
+    return rows[list(NEGATIVE_COLUMNS)].to_numpy().tolist()
 
 
 @dataclass(frozen=True)
@@ -384,30 +373,6 @@ def _without_held_out(recipe: Recipe, rows: pd.DataFrame, views: pd.DataFrame) -
     kept = drop_near_duplicates(rows.fillna(blank), held_out.fillna(blank), shown, recipe.near)
     say(f"{recipe.name}: {kept.summary()}")
     return kept.rows
-
-
-def _read_hard_negatives(recipe: Recipe, ids: Sequence[str]) -> list[list[int]]:
-    path = paths.expand_home(recipe.hard)
-    if not path.is_file():
-        raise MissingFileError(
-            f"recipe '{recipe.name}': no file of hard negatives at {path}; correct hard in the recipe, or make the file"
-        )
-    row_of_id, problems = {name: place for place, name in enumerate(ids)}, LineProblems(path)
-    negatives: list[list[int]] = [[] for _ in ids]
-    for number, record in read_records(path, problems):
-        near = record.get("negatives")
-        if not isinstance(near, list) or not all(isinstance(name, str) for name in (record.get("id"), *near)):
-            problems.note(number, 'expected {"id": "...", "negatives": ["...", ...]}')
-        elif record["id"] in row_of_id:
-            others = [name for name in near if name in row_of_id and name != record["id"]]
-            negatives[row_of_id[record["id"]]] = [row_of_id[name] for name in others]
-    problems.raise_if_any()
-    if not any(negatives):
-        raise MirblabError(
-            f"{path} has no negative for any of the {len(ids):,} rows of recipe '{recipe.name}'; "
-            "make it from the same data"
-        )
-    return negatives
 
 
 def batch_rows(n_rows: int, batch: int, seed: int, number: int, stream: int = _ORDER, together: int = 1) -> np.ndarray:

@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError, check_known
 
 # Fields that do not change the weights, so that a run may be continued with other values.
 FREE_FIELDS = ("name", "label", "licence", "checkpoint_every", "evaluate_every", "evaluate_rows")
-_PATH_FIELDS = ("data", "rephrased", "hard")
+_PATH_FIELDS = ("data", "rephrased")
 CROSS, LANGUAGE = "cross-encoder", "language-model"
 # Fields of one kind of model or of data only; other recipes have their defaults, and do not depend on them.
 _NEW_LAYERS_FIELDS = ("kind", "head_rate")
@@ -76,7 +76,7 @@ class Recipe:
     recompute: bool = False
     lora: NonNegativeInt = 0
     late: NonNegativeInt = 0
-    hard: str = ""
+    hard: Literal["", "written"] = ""
     n_hard: NonNegativeInt = 1
     mix: str = ""
     mix_split: str = "train"

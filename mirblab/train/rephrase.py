@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,20 +81,18 @@ def choose_statements(
     table: pd.DataFrame,
     *,
     split: str = "train",
-    kinds: Sequence[str] = (),
     modules: str = "all",
     limit: int = 0,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Return the rows of a table of views that are to be rephrased, in their order.
 
-    *split* "" and *kinds* () mean all; *modules* "mathematics" is the MELD paper's filter; *limit*: the size of a
-    sample drawn by *seed* (0: all). Raises MirblabError for an unknown split, kind or choice of modules.
+    *split* "" means all; *modules* "mathematics" is the MELD paper's filter; *limit*: the size of a sample drawn by
+    *seed* (0: all). Raises MirblabError for an unknown split or choice of modules.
     """
-    for column, wanted in (("split", [split] if split else []), ("kind", list(kinds))):
-        known = set(table[column])
-        check_known(f"{column} of the views called", wanted, known)
-        table = table[table[column].isin(wanted)] if wanted else table
+    if split:
+        check_known("split of the views called", split, set(table["split"]))
+        table = table[table["split"] == split]
     check_known("choice of modules", modules, ("all", "mathematics"))
     table = in_modules(table) if modules == "mathematics" else table
     return table.sample(limit, random_state=seed).sort_index() if 0 < limit < len(table) else table

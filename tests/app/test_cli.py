@@ -178,7 +178,6 @@ def test_a_mistake_is_one_line_and_exit_status_2(mirblab, words, message):
         ("diff", "bm25", "structure", "--collection", "mini-qa", "--seed", "-1"),
         ("report", "mini-qa", "--seed", "-1"),
         ("judge", "mini-qa", "bm25", "--agreement", "--seed", "-1"),
-        ("train", "minilm-math", "--seed", "-1"),
         ("rephrase", "mini-views", "--rules", "--seed", "-1"),
         ("rephrase", "mini-views", "--rules", "--limit", "-1"),
         ("batch", "mini", "--plan", "--only", "10", "--jobs", "-1"),

@@ -568,10 +568,9 @@ def test_the_command_names_a_wrong_ending_before_it_works(capsys: pytest.Capture
 
 
 def test_the_command_names_a_choice_that_is_not_there() -> None:
-    """Splits, kinds and modules."""
+    """Splits and modules."""
     for choice, problem in (
         ({"split": "tran"}, "no split of the views called 'tran'.*did you mean 'train'"),
-        ({"kinds": ["lema"]}, "no kind of the views called 'lema'.*did you mean 'lemma'"),
         ({"modules": "maths"}, "no choice of modules 'maths'"),
     ):
         with pytest.raises(MirblabError, match=problem):

@@ -714,31 +714,6 @@ def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> N
     assert weights(train.train("mine", views, evaluate_rows=0, **more)) == weights(whole)
 
 
-def test_hard_negatives_stand_in_the_positives_view(home: Path, tmp_path: Path) -> None:
-    """Rows of other splits are left out; a file with a wrong line is named."""
-    views = made_up_views()
-    near = tmp_path / "hard.jsonl"
-    near.write_text('{"id": "x001", "negatives": ["x000", "x002", "x003"]}\n')
-    recipe = train.recipe("mine", hard=str(near), n_hard=1)
-    material = gather_texts(recipe, views)
-    plan, seen = material.plan(recipe), set()
-    for step in range(60):
-        draw = plan.draw(step)
-        anchors, positives, negatives = material.texts(draw)
-        assert len(negatives) == (0 in draw.rows)
-        if negatives:
-            at = draw.rows.tolist().index(0)
-            view = material.pairs[draw.pairs[at]][0 if draw.flipped[at] else 1]
-            assert negatives[0] in views.set_index("id").loc[["x002", "x003"], view].tolist()
-            seen.add(negatives[0])
-    assert len(seen) > 2
-    assert train.train("mine", views, hard=str(near), evaluate_rows=0).is_dir()
-    for line in ('{"id": "x001"}', '{"id": "x001", "negatives": [["x000"]]}'):
-        near.write_text(f"{line}\n")
-        with pytest.raises(MirblabError, match="hard.jsonl, line 1: expected"):
-            gather_texts(recipe, views)
-
-
 def test_a_collection_can_be_mixed_in(home: Path) -> None:
     """Its relevant pairs fill their share of the batches."""
     recipe = train.recipe("mine", mix="mini-qa", mix_split="test", share=0.5)

@@ -23,8 +23,7 @@ import pandas as pd
 from mirblab.data import runs
 from mirblab.retrieval import fusion
 
-RANX = {"rrf": "rrf", "borda": "bordafuse", "isr": "isr", "combsum": "sum", "combmnz": "mnz", "combanz": "anz",
-        "combmax": "max"}  # fmt: skip
+RANX = {"rrf": "rrf", "borda": "bordafuse", "isr": "isr", "combsum": "sum", "combmnz": "mnz"}
 
 
 def random_run(n_queries: int, depth: int, n_docs: int, seed: int) -> pd.DataFrame:

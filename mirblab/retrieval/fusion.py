@@ -23,8 +23,6 @@ from mirblab.retrieval.fusion_rules import (
     Vote,
     biggest_gains,
     borda,
-    comb_anz,
-    comb_max,
     comb_mnz,
     comb_sum,
     contributions,
@@ -40,7 +38,7 @@ from mirblab.retrieval.fusion_rules import (
 RUNS_VERSION = 2
 
 __all__ = [
-    "METHODS", "biggest_gains", "borda", "comb_anz", "comb_max", "comb_mnz", "comb_sum", "contributions",
+    "METHODS", "biggest_gains", "borda", "comb_mnz", "comb_sum", "contributions",
     "cross_validated", "fold_table", "fuse", "isr", "linear", "log_isr", "rrf", "weighted_sum",
 ]  # fmt: skip
 
@@ -340,7 +338,7 @@ def _positions_among(keys: np.ndarray, few: np.ndarray) -> np.ndarray:
 # By the names that polyfuse gives them.
 METHODS: Mapping[str, Callable[..., pd.DataFrame]] = MappingProxyType({
     "rrf": rrf, "linear": linear, "sum": weighted_sum, "borda": borda, "combsum": comb_sum, "combmnz": comb_mnz,
-    "combanz": comb_anz, "combmax": comb_max, "isr": isr, "logisr": log_isr,
+    "isr": isr, "logisr": log_isr,
 })  # fmt: skip
 
 

@@ -84,10 +84,6 @@ class QueryBlock:
         """Return the sum over each pair's rows."""
         return np.add.reduceat(votes[self.order], self.starts) if len(votes) else np.empty(0)
 
-    def max(self, votes: np.ndarray) -> np.ndarray:
-        """Return the largest of each pair's rows."""
-        return np.maximum.reduceat(votes[self.order], self.starts) if len(votes) else np.empty(0)
-
     def matrix(self, votes: np.ndarray) -> np.ndarray:
         """Return the votes as (n_pairs, n_parts), 0 where a part does not return a document."""
         pair = np.repeat(np.arange(len(self.starts)), self.n_votes)
@@ -346,26 +342,6 @@ def comb_mnz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.Data
     [4.0, 0.0]
     """
     return AlignedRuns.of(parts).merge(_scaled, lambda block, votes: block.n_votes * block.sum(votes), depth)
-
-
-def comb_anz(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
-    """Return CombSUM's score divided by the number of parts that return the document: CombANZ (Fox and Shaw, 1993).
-
-    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
-    >>> comb_anz([one, one]).score.tolist()
-    [1.0, 0.0]
-    """
-    return AlignedRuns.of(parts).merge(_scaled, lambda block, votes: block.sum(votes) / block.n_votes, depth)
-
-
-def comb_max(parts: Sequence[pd.DataFrame], depth: int | None = None) -> pd.DataFrame:
-    """Return the largest of the scaled scores that a document has in any part: CombMAX (Fox and Shaw, 1993).
-
-    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [9.0, 1.0]})
-    >>> comb_max([one, one]).score.tolist()
-    [1.0, 0.0]
-    """
-    return AlignedRuns.of(parts).merge(_scaled, QueryBlock.max, depth)
 
 
 def _scaled(block: QueryBlock) -> np.ndarray:

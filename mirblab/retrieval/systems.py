@@ -355,23 +355,6 @@ class System:
         """Return the systems that this one is composed of, itself not included."""
         return [system(name) for name in part_names(self.settings)]
 
-    def rerank(self, reranker: str, depth: int = SHORTLIST_DEPTH, max_length: int = 0, instruction: str = "") -> System:
-        """Return the system whose first *depth* documents are ordered by *reranker*.
-
-        *max_length* (tokens) and an *instruction* before the query ("card": the collection's own) replace those of the
-        registry. MirblabError for a depth below 1, a length below 0 and another instruction.
-
-        >>> system("bm25").rerank("maxsim", 20, 128, "card").name
-        'bm25>maxsim@20,128t,instructed'
-        """
-        check_positive(depth=depth)
-        if max_length < 0 or instruction not in ("", "card"):
-            raise MirblabError(
-                f'a reranker takes max_length from 0 and instruction "" or "card", found {max_length}, {instruction!r}'
-            )
-        options = (f",{max_length}t" if max_length else "") + (",instructed" if instruction else "")
-        return system(f"{self.name}>{reranker}@{depth}{options}")
-
 
 def system(name: str | System, /, **settings: Any) -> System:
     """Return a system by its name in the registry, or one composed by its name; *settings* replace the registry's.

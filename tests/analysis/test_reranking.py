@@ -46,7 +46,7 @@ def test_no_value_is_above_its_ceiling(curve):
 
 def test_a_depth_of_the_curve_is_what_the_reranked_system_reaches(curve, collection):
     """Scoring pairs once, at the greatest depth, changes no shallower value."""
-    run = systems.system("bm25").rerank("maxsim", 3).search(collection)
+    run = systems.system("bm25>maxsim@3").search(collection)
     assert evaluate(run, collection, ["nDCG@10"]).value.mean() == pytest.approx(curve.value.iloc[0], abs=1e-9)
 
 

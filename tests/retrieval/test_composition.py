@@ -51,8 +51,8 @@ def test_the_home_registry_is_checked_too(tmp_path, monkeypatch):
 def test_a_reranked_system_can_be_reranked():
     """First the best six of BM25, then the best three of those, by another reading of the same reranker."""
     c = catalogue.load("mini-qa").sample(4)
-    twice = systems.system("bm25").rerank("maxsim", 6).rerank("maxsim", 3, max_length=4)
-    assert twice.name == "bm25>maxsim@6>maxsim@3,4t" and twice.settings["first"] == "bm25>maxsim@6"
+    twice = systems.system("bm25>maxsim@6>maxsim@3,4t")
+    assert twice.settings["first"] == "bm25>maxsim@6"
     once, found = systems.system("bm25>maxsim@6").search(c, 10), twice.search(c, 10)
     below = [run[run["rank"] > 3][["query_id", "doc_id"]].astype(str).values.tolist() for run in (once, found)]
     assert below[0] == below[1]
@@ -78,7 +78,7 @@ def test_a_name_that_composes_nothing_is_refused(name: str):
          "(bm25+minilm) (k = 10)+structure", ["(bm25+minilm) (k = 10)", "structure"]),
         (lambda: systems.system(f"structure+{systems.system('bm25+minilm@combmnz', depth=50).name}@borda"),
          "structure+(bm25+minilm@combmnz) (depth = 50)@borda", ["structure", "(bm25+minilm@combmnz) (depth = 50)"]),
-        (lambda: systems.system(systems.system("bm25>maxsim@5", depth=6).name).rerank("maxsim", 3),
+        (lambda: systems.system(systems.system("bm25>maxsim@5", depth=6).name + ">maxsim@3"),
          "(bm25>maxsim@5) (depth = 6)>maxsim@3", ["(bm25>maxsim@5) (depth = 6)"]),
     ],
 )  # fmt: skip

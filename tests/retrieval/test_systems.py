@@ -74,7 +74,7 @@ def test_settings_are_arguments():
     assert fusion_of_two.settings["k"] == 10
     assert systems.system(fusion_of_two.name).key == fusion_of_two.key != systems.system("bm25+minilm").key
     assert systems.system(changed.name).key == changed.key
-    fused = systems.system(f"{changed.name}+minilm").rerank("maxsim", 5)
+    fused = systems.system(f"{changed.name}+minilm>maxsim@5")
     assert fused.parts[0].parts[0].key == changed.key and systems.system(fused.name).key == fused.key
     assert systems.system("bm25", tokenizer="mirb").name == "bm25 (tokenizer = mirb)"
     for name, settings, problem in (
@@ -125,9 +125,7 @@ def test_the_key_knows_content_settings_and_parts():
     names = [name for name in names if systems.system(name).settings.get("encoder") not in trained]
     keys = {systems.system(name).run_key(found) for name in names for found in (c, other)}
     assert len(keys) == 2 * len(names)
-    assert systems.system("bm25").rerank("maxsim", 5).run_key(c) != systems.system("bm25").rerank("maxsim", 6).run_key(
-        c
-    )
+    assert systems.system("bm25>maxsim@5").run_key(c) != systems.system("bm25>maxsim@6").run_key(c)
 
 
 def test_the_weighted_fusion_scales_scores_within_each_query():
@@ -303,9 +301,10 @@ def test_the_judgements_are_in_the_key_of_weights_that_were_learnt_from_them():
     stricter = replace(c, card=replace(c.card, relevant_from=c.card.relevant_from + 1))
     fewer = replace(c, qrels=c.qrels.iloc[1:])
     learnt, plain = systems.system("bm25+bm25-mirb@cv"), systems.system("bm25+bm25-mirb")
-    assert learnt.learns and learnt.rerank("maxsim", 5).learns and not plain.learns
+    reranked = systems.system("bm25+bm25-mirb@cv>maxsim@5")
+    assert learnt.learns and reranked.learns and not plain.learns
     assert len({learnt.run_key(found) for found in (c, stricter, fewer)}) == 3
-    assert learnt.rerank("maxsim", 5).run_key(c) != learnt.rerank("maxsim", 5).run_key(stricter)
+    assert reranked.run_key(c) != reranked.run_key(stricter)
     assert plain.run_key(c) == plain.run_key(stricter)
 
 

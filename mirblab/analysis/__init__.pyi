@@ -4,7 +4,6 @@ from .compare_runs import extreme_queries as extreme_queries
 from .compare_runs import means_by_assumption as means_by_assumption
 from .compare_runs import moved_documents as moved_documents
 from .compare_runs import paired_runs as paired_runs
-from .compare_runs import rank_biased_overlap as rank_biased_overlap
 from .compare_runs import run_similarity as run_similarity
 from .experiments import seeds_table as seeds_table
 from .failures import contrast_groups as contrast_groups
@@ -25,7 +24,6 @@ from .invariance.outcomes import twin_values as twin_values
 from .invariance.twins import rewrite_documents as rewrite_documents
 from .lean_views import compare_with_printed as compare_with_printed
 from .lean_views import identity_ceiling as identity_ceiling
-from .lean_views import in_modules as in_modules
 from .lean_views import printed_table_number as printed_table_number
 from .lean_views import read_views as read_views
 from .one_query import describe_query as describe_query
@@ -69,11 +67,9 @@ from .proof_graph.graph import pagerank_prior as pagerank_prior
 from .proof_graph.graph import popularity as popularity
 from .proof_graph.graph import premise_graph as premise_graph
 from .proof_graph.graph import vary_candidates as vary_candidates
-from .proof_graph.graph import without_documents as without_documents
 from .query_clusters import failure_clusters as failure_clusters
 from .reranking import depth_curve as depth_curve
 from .reranking import describe_reranking as describe_reranking
-from .reranking import held_out_choices as held_out_choices
 from .reranking import pair_count as pair_count
 from .reranking import rerank_table as rerank_table
 from .reranking import reranking_changes as reranking_changes

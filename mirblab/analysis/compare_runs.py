@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from rich.table import Table
 
 from mirblab.core import atomic_files, paths, terminal
 from mirblab.core.errors import MirblabError, check_known, check_positive
-from mirblab.core.wording import counted
+from mirblab.core.wording import counted, first_names
 from mirblab.data import runs
 from mirblab.data.collection import Collection
 from mirblab.data.runs import order_run
@@ -263,7 +262,7 @@ def _load_run(given: str, collection: Collection, depth: int) -> pd.DataFrame:
         return runs.cut_run(read_run_file(path, collection), depth)
     folder = Path(given)
     if given and folder.is_dir():
-        inside = ", ".join(sorted(file.name for file in folder.iterdir())[:6]) or "nothing"
+        inside = first_names(sorted(file.name for file in folder.iterdir()), 6)
         raise MirblabError(f"{given} is a folder; name one run file in it, found {inside}")
     try:
         searched = system(given)
@@ -308,8 +307,7 @@ def read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     kept, counts = imported.fit_run(given, collection)
     if kept.empty:
         raise MirblabError(f"{path}: no row has both a query and a document of {where}; give the right collection")
-    with open(path, "rb") as file:
-        made_by = {"file": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    made_by = {"file": path.name, "sha256": imported.source_sha256(path)}
     kept.attrs = {"system": given.attrs["system"], "collection": collection.name, "made_by": made_by}
     origins = (record.origin for record in imported.import_records() if record.sha256 == made_by["sha256"])
     kept.attrs["origin"] = next(origins, given.attrs["origin"])
@@ -326,16 +324,19 @@ def read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
 def run_similarity(first: pd.DataFrame, second: pd.DataFrame, *, p: float = 0.9, k: int = 10) -> pd.DataFrame:
     """Return the similarity of two runs on each query of either of them.
 
-    Columns: query_id, common (documents in both), rbo (see `rank_biased_overlap`), tau (Kendall's, of the common
-    documents, -1 to 1; NaN with fewer than two), overlap (documents in both first *k*, as a share of the longer of
-    these, 0 to 1).
+    Columns: query_id, common (documents in both), rbo (rank-biased overlap, 0: nothing in common, to 1: the same), tau
+    (Kendall's, of the common documents, -1 to 1; NaN with fewer than two), overlap (documents in both first *k*, as a
+    share of the longer of these, 0 to 1). *p*, between 0 and 1, is the probability that a reader goes on to the next
+    rank: with 0.9 the first ten have 86 % of the weight of rbo.
 
     >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
     >>> run_similarity(one, one.assign(score=[2.0, 3.0, 1.0]), p=0.5, k=1).round(3).values.tolist()
     [['q', 3, 0.5, 0.333, 0.0]]
     """
     check_positive(k=k)
-    p, table = _checked_p(p), join_runs(first, second)
+    if not 0 < p < 1:
+        raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
+    table = join_runs(first, second)
     rows = [(query, *_of_query(part, p, k)) for query, part in table.groupby("query_id", sort=True)]
     return pd.DataFrame(rows, columns=["query_id", "common", "rbo", "tau", "overlap"])
 
@@ -351,26 +352,12 @@ def _of_query(part: pd.DataFrame, p: float, k: int) -> tuple[int, float, float, 
     return len(common), _rbo(deeper, int(sizes[0]), int(sizes[1]), p), tau, float((deeper <= k).sum() / longest)
 
 
-def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 0.9) -> float:
-    """Return the rank-biased overlap of two rankings, 0 (nothing in common) to 1 (the same), extrapolated.
-
-    *p*, between 0 and 1, is the probability that a reader goes on to the next rank: with 0.9 the first ten have 86 % of
-    the weight. Beyond their ends the rankings are assumed to agree as much as before: RBO_EXT, equation 32 of Webber,
-    Moffat and Zobel, TOIS 2010, for rankings of any two lengths without ties. Two empty rankings are the same.
-
-    >>> rank_biased_overlap(["a", "b", "c"], ["b", "a", "c"], 0.5)  # 0 · 1/2 + 1 · 1/4 + 1 · 1/8, and 1/8 for the rest
-    0.5
-    """
-    for name, ranking in (("first", first), ("second", second)):
-        if len(set(ranking)) < len(ranking):
-            raise MirblabError(f"the {name} ranking holds a document twice; keep its best rank")
-    places = {doc: rank for rank, doc in enumerate(second, 1)}
-    deeper = [max(rank, places[doc]) for rank, doc in enumerate(first, 1) if doc in places]
-    return _rbo(np.array(deeper, dtype=np.int64), len(first), len(second), _checked_p(p))
-
-
 def _rbo(deeper: np.ndarray, n_first: int, n_second: int, p: float) -> float:
-    """Return RBO_EXT from the *deeper* of the two ranks of each common document, and the lengths of both rankings."""
+    """Return RBO_EXT from the *deeper* of the two ranks of each common document, and the lengths of both rankings.
+
+    Equation 32 of Webber, Moffat and Zobel, TOIS 2010, for rankings of any two lengths without ties: beyond their ends
+    they are assumed to agree as much as before. Two empty rankings are the same.
+    """
     short, long = sorted((n_first, n_second))
     if not short:
         return float(not long)
@@ -380,12 +367,6 @@ def _rbo(deeper: np.ndarray, n_first: int, n_second: int, p: float) -> float:
     below = depth > short
     seen = (shared / depth * weight).sum() + (agreed * (depth - short) / (short * depth) * weight)[below].sum()
     return float((1 - p) / p * seen + ((shared[-1] - agreed) / long + agreed / short) * p**long)
-
-
-def _checked_p(p: float) -> float:
-    if not 0 < p < 1:
-        raise MirblabError(f"p of rank-biased overlap lies between 0 and 1, found {p}; 0.9 looks at about ten ranks")
-    return p
 
 
 def join_runs(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:

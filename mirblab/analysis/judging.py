@@ -387,11 +387,11 @@ def cohen_kappa(first: Sequence[float], second: Sequence[float]) -> float:
     return float(cohen_kappa_score(first, second))
 
 
-def krippendorff_alpha(ratings: pd.DataFrame, *, ordinal: bool = True) -> float:
+def krippendorff_alpha(ratings: pd.DataFrame) -> float:
     """Return Krippendorff's alpha of any number of judges (columns) on documents (rows; NaN: not judged), at most 1.
 
-    *ordinal*: a difference counts by how many grades lie between; else any two grades differ alike. NaN where all
-    grades are equal, or no document has two. After Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
+    It is the ordinal one: a difference counts by how many grades lie between. NaN where all grades are equal, or no
+    document has two. After Krippendorff, Computing Krippendorff's Alpha-Reliability (2011).
 
     >>> krippendorff_alpha(pd.DataFrame({"anna": [0, 1, 2], "ben": [0, 1, 2]}))
     1.0
@@ -403,11 +403,8 @@ def krippendorff_alpha(ratings: pd.DataFrame, *, ordinal: bool = True) -> float:
     weights = 1 / (counts.sum(axis=1) - 1)
     coincidences = (counts * weights[:, None]).T @ counts - np.diag((counts * weights[:, None]).sum(axis=0))
     totals = coincidences.sum(axis=0)
-    if ordinal:
-        middles = totals.cumsum() - totals / 2
-        distances = (middles[:, None] - middles) ** 2
-    else:
-        distances = 1 - np.eye(len(values))
+    middles = totals.cumsum() - totals / 2
+    distances = (middles[:, None] - middles) ** 2
     expected = (np.outer(totals, totals) * distances).sum()
     return float(1 - (totals.sum() - 1) * (coincidences * distances).sum() / expected) if expected else float("nan")
 

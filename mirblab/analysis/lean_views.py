@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, unknown
+from mirblab.core.wording import first_names
 from mirblab.data import digests
 from mirblab.data.collection import Collection
 from mirblab.evaluation import published
@@ -60,21 +61,18 @@ def _read(name_or_file: str | Path, left_out: Counter[str]) -> list[dict[str, An
         return read_declarations(find_view_files(opened), left_out)
 
 
-def in_modules(views: pd.DataFrame, modules: Sequence[str] = MATHEMATICS) -> pd.DataFrame:
-    """Return the rows whose module's second component is one of *modules*, in their order.
+def in_modules(views: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose module's second component is one of `MATHEMATICS`, in their order.
 
-    The default is the MELD paper's choice of mathematics (Appendix A), without Lean's own machinery. MirblabError when
-    the table has no column module or no row is left.
-
-    >>> sorted(in_modules(read_views(), ["Logic", "SetTheory"]).module.str.split(".").str[1].unique())
-    ['Logic', 'SetTheory']
+    That is the MELD paper's choice of mathematics (Appendix A), without Lean's own machinery. MirblabError when the
+    table has no column module or no row is left.
     """
     if "module" not in views:
         raise MirblabError(f"a table of views has a column module; found {', '.join(map(str, views.columns))}")
-    kept = views[[is_mathematical(module, modules) for module in views.module]].reset_index(drop=True)
+    kept = views[[is_mathematical(module) for module in views.module]].reset_index(drop=True)
     if len(views) and kept.empty:
-        components = sorted({str(part) for part in views.module.str.split(".").str[1].dropna()})
-        raise MirblabError(f"no module has the second component {', '.join(modules)}; found {', '.join(components)}")
+        found = ", ".join(sorted({str(part) for part in views.module.str.split(".").str[1].dropna()}))
+        raise MirblabError(f"no module has the second component {first_names(MATHEMATICS, 3)}; found {found}")
     return kept
 
 

@@ -250,9 +250,9 @@ def matching_paths(folder: str | Path, matches: Callable[[str], bool]) -> list[P
     return sorted(paths)
 
 
-def remove_abandoned(folder: str | Path, *, all_writers: bool = False) -> list[Path]:
-    """Remove the abandoned (with *all_writers* all unfinished) files and folders below *folder*; return their paths."""
-    removed = [path for path in unfinished_paths(folder) if all_writers or is_abandoned(path)]
+def remove_abandoned(folder: str | Path) -> list[Path]:
+    """Remove the abandoned files and folders below *folder*; return their paths."""
+    removed = [path for path in unfinished_paths(folder) if is_abandoned(path)]
     for path in removed:
         remove_path(path)
     return removed

@@ -4,7 +4,6 @@ from .escape import format_value as format_value
 from .figures import GREY as GREY
 from .figures import PALETTE as PALETTE
 from .figures import figure_style as figure_style
-from .figures import save_figure as save_figure
 from .figures import show_figure as show_figure
 from .figures import system_style as system_style
 from .formulas import formula_lists as formula_lists

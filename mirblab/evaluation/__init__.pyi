@@ -1,7 +1,6 @@
 from .agreement import compare_conclusions as compare_conclusions
 from .agreement import order_agreement as order_agreement
 from .agreement import tie_shares as tie_shares
-from .arqmath import read_submission as read_submission
 from .measures import ceiling as ceiling
 from .measures import evaluate_from_grades as evaluate_from_grades
 from .measures import gain_sign as gain_sign

@@ -11,9 +11,7 @@ from .mathml import parse_content_mathml as parse_content_mathml
 from .mathml import parse_mathml as parse_mathml
 from .metamath.database import check_proof as check_proof
 from .metamath.database import read_logic as read_logic
-from .metamath.proving import Prover as Prover
 from .metamath.proving import draw_goals as draw_goals
-from .metamath.proving import proof_goals as proof_goals
 from .ngrams import pretokenise as pretokenise
 from .operators import operator_tree as operator_tree
 from .rewriting.rules import RULES as RULES
@@ -26,6 +24,5 @@ from .tree import Tree as Tree
 from .tree import equal_up_to_names as equal_up_to_names
 from .tree import equal_up_to_order as equal_up_to_order
 from .tree import node_paths as node_paths
-from .tree import read_tangent as read_tangent
 from .tree import shown_label as shown_label
 from .tree import write_tangent as write_tangent

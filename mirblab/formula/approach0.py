@@ -179,27 +179,16 @@ class Approach0Scorer:
     """Approach0's scoring (Zhong and Zanibbi, ECIR 2019; Zhong et al., ECIR 2020) over the formulas of a collection.
 
     A formula is its first 64 leaf-root paths, cut off at every node above. The structure score of two subtrees sums
-    min(width, width) · ipf over their common paths, ipf = ln(N / pf) from all *formulas* (1 without *use_ipf*); the
-    best pair of subtrees counts. The score is structure / (1 + (1 - σ)²), where σ credits symbols by *symbol_weights*
-    (`assign_symbols`; None: they do not count), less a penalty for length of weight *eta*. *formulas* are LaTeX or
-    trees.
+    min(width, width) · ipf over their common paths, ipf = ln(N / pf) from all *formulas*; the best pair of subtrees
+    counts. The score is structure / (1 + (1 - σ)²), where σ credits symbols (`assign_symbols`), less a penalty for
+    length. *formulas* are LaTeX or trees.
 
     >>> scorer = Approach0Scorer([r"x^2 + y^2", r"x + y", r"a^2 + b^2 = c^2"])
     >>> scorer.score(r"y^2 + x^2", [0, 1, 2]).argsort().tolist()
     [1, 2, 0]
     """
 
-    def __init__(
-        self,
-        formulas: Sequence[str | Tree],
-        *,
-        symbol_weights: tuple[float, float, float] | None = SYMBOL_WEIGHTS,
-        eta: float = LENGTH_PENALTY,
-        use_ipf: bool = True,
-    ) -> None:
-        self.symbol_weights = symbol_weights
-        self.eta = eta
-        self._weights = symbol_weights or SYMBOL_WEIGHTS
+    def __init__(self, formulas: Sequence[str | Tree]) -> None:
         self._numbers: PathNumbers = {}
         # Queries meet the same subtrees again and again.
         self._sector = lru_cache(SECTORS)(lambda place, root: self._formulas[place].sector(root))
@@ -210,7 +199,7 @@ class Approach0Scorer:
                 bar.update(1)
         paths = [np.empty(0, np.int32), *(formula.path for formula in self._formulas)]
         counts = np.bincount(np.concatenate(paths), minlength=len(self._numbers))
-        self._ipf = np.log(counts.sum() / np.maximum(counts, 1)) if use_ipf else np.ones(len(counts))
+        self._ipf = np.log(counts.sum() / np.maximum(counts, 1))
 
     def _read(self, formula: str | Tree) -> NumberedPaths:
         return number_paths(operator_tree(layout_trees([formula])[0]), self._numbers)
@@ -229,8 +218,8 @@ class Approach0Scorer:
         sectors = {root: own.sector(root) for root in set(query_root[structure > 0].tolist())}
         for at in np.flatnonzero(structure):
             place, root = int(places[at]), int(doc_root[at])
-            total = assign_symbols(sectors[query_root[at]], self._sector(place, root), self._weights)
-            scores[at] = self._combined(structure[at], total / len(own.numbers), len(self._formulas[place].numbers))
+            total = assign_symbols(sectors[query_root[at]], self._sector(place, root))
+            scores[at] = _combined_score(structure[at], total / len(own.numbers), len(self._formulas[place].numbers))
         return scores
 
     def _structure(self, query: NumberedPaths, found: list[NumberedPaths]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -264,11 +253,11 @@ class Approach0Scorer:
                 best[:, at] = top[at], own_root, sums[starts[at] : starts[at + 1]].argmax()
         return best[0], best[1].astype(int), best[2].astype(int)
 
-    def _combined(self, structure: float, share: float, n_leaves: int) -> float:
-        """Return the score of one pair of subtrees; *share* is the credit of symbols by leaf of the query, 0 to 1."""
-        symbols = 1 / (1 + (1 - share) ** 2) if self.symbol_weights else 1.0
-        length = (1 - self.eta) + self.eta / np.log(1 + n_leaves)
-        return float(structure * symbols * length)
+
+def _combined_score(structure: float, share: float, n_leaves: int) -> float:
+    """Return the score of one pair of subtrees; *share* is the credit of symbols by leaf of the query, 0 to 1."""
+    length = (1 - LENGTH_PENALTY) + LENGTH_PENALTY / np.log(1 + n_leaves)
+    return float(structure * (1 / (1 + (1 - share) ** 2)) * length)
 
 
 def number_paths(tree: Tree, known: PathNumbers) -> NumberedPaths:
@@ -287,12 +276,12 @@ def number_paths(tree: Tree, known: PathNumbers) -> NumberedPaths:
     return NumberedPaths(paths, numbers, table[:, 0], table[:, 1], table[:, 2])
 
 
-def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) -> float:
+def assign_symbols(query: Sector, document: Sector) -> float:
     """Return the sum of the credits of symbols that are assigned to each other, over two sectors.
 
     Each common path gives min(count, count) times 1.00 where symbol and operators on the way agree, 0.94 where the
-    symbol does, 0.90 else (*weights*). Symbols of the query, the most frequent first, take one to one the symbol of the
-    document that gives most (Approach0's greedy assignment).
+    symbol does, 0.90 else. Symbols of the query, the most frequent first, take one to one the symbol of the document
+    that gives most (Approach0's greedy assignment).
     """
     gains: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     count: Counter[str] = Counter()
@@ -304,9 +293,9 @@ def assign_symbols(query: Sector, document: Sector, weights: Sequence[float]) ->
                 both = min(n_asked, others.total())
                 if symbol == other:
                     exact = (operators & others).total()
-                    gains[symbol][other] += weights[0] * exact + weights[1] * (both - exact)
+                    gains[symbol][other] += SYMBOL_WEIGHTS[0] * exact + SYMBOL_WEIGHTS[1] * (both - exact)
                 else:
-                    gains[symbol][other] += weights[2] * both
+                    gains[symbol][other] += SYMBOL_WEIGHTS[2] * both
     total, taken = 0.0, set()
     for symbol in sorted(gains, key=lambda own: -count[own]):
         free = [(gain, other == symbol, other) for other, gain in gains[symbol].items() if other not in taken]

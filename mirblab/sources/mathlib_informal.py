@@ -31,13 +31,13 @@ FILES = {  # the pattern of each file's name, and what to call it in messages
 }
 
 
-def build(origin: str | Path | None, out: Path, *, formal: bool = False) -> list[Path]:
+def build(origin: str | Path | None, out: Path) -> list[Path]:
     """Write the collection `mathlib-informalized` under *out* and return its folder.
 
-    A document is informal name and statement, as in MIRB; with *formal* the formal statement follows. *origin* has the
-    declarations as JSON lines (mathlib_informal_v4.* of FrenzyMath, or `name`, `informal_statement`,
-    `formal_statement`), `queries` (`_id`, `text`) and `qrels/test` or `judgements` (`query-id`, `corpus-id`, `score`)
-    as .jsonl or .tsv. Relevance is 2 for an exact match, 1 for a relevant one, else 0.
+    A document is informal name and statement, as in MIRB. *origin* has the declarations as JSON lines
+    (mathlib_informal_v4.* of FrenzyMath, or `name` and `informal_statement`), `queries` (`_id`, `text`) and
+    `qrels/test` or `judgements` (`query-id`, `corpus-id`, `score`) as .jsonl or .tsv. Relevance is 2 for an exact
+    match, 1 for a relevant one, else 0.
     """
     out = Path(out)
     with (
@@ -45,19 +45,20 @@ def build(origin: str | Path | None, out: Path, *, formal: bool = False) -> list
         replace_folders(out, (NAME,)) as [folder],
     ):
         files = {what: release.one(pattern, names) for what, (pattern, names) in FILES.items()}
-        reading = _Reading(files, formal)
+        reading = _Reading(files)
         rows = CollectionRows(reading.corpus(), reading.queries(), reading.judged, reading.left_out)
-        how = {"builder": "mathlib-informal", "revision": releases.hash_files(files.values()), "licence": LICENCE}
-        about = builder.read_about(NAME) | {"formal": formal}
-        builder.write_collection(folder, rows, about, release.origin, options={"formal": formal}, **how)
+        about, revision = builder.read_about(NAME), releases.hash_files(files.values())
+        builder.write_collection(
+            folder, rows, about, release.origin, builder="mathlib-informal", revision=revision, licence=LICENCE
+        )
     return [out / NAME]
 
 
 class _Reading:
     """The files must be read in this order: declarations, queries, judgements."""
 
-    def __init__(self, files: dict[str, Path], formal: bool) -> None:
-        self.files, self.formal = files, formal
+    def __init__(self, files: dict[str, Path]) -> None:
+        self.files = files
         self.judged: dict[str, list[Judgement]] = {}
         self.left_out = Counter[str]()
         self._docs: set[str] = set()
@@ -75,9 +76,7 @@ class _Reading:
             self.left_out["declarations that repeat a name (kept, with a number)"] += doc != name
             self._docs.add(doc)
             title = first_text(record, ("informal_name",), place)
-            text = f"{title.rstrip('.:')}: {informal}" if title else informal
-            formal = first_text(record, FORMAL, place) if self.formal else ""
-            yield {"_id": doc, "title": "", "text": f"{text}\n{formal}".strip()}
+            yield {"_id": doc, "title": "", "text": f"{title.rstrip('.:')}: {informal}" if title else informal}
 
     def queries(self) -> Iterator[Row]:
         """Yield the queries that have a judgement, after the judgements are complete."""

@@ -81,12 +81,6 @@ def test_a_whole_grade_may_be_written_with_a_decimal(raw: Path, tmp_path: Path):
     assert (again / "qrels/test.tsv").read_bytes() == (folder / "qrels/test.tsv").read_bytes()
 
 
-def test_the_formal_statement_follows_on_demand(raw: Path, tmp_path: Path):
-    """On its own line."""
-    (folder,) = mathlib_informal.build(raw, tmp_path / "out", formal=True)
-    assert texts(folder)["Nat.add_comm"] == "Addition commutes.\nn + m = m + n"
-
-
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [

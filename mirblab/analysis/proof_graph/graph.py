@@ -288,16 +288,15 @@ def pagerank_prior(
     collection: Collection,
     found: pd.DataFrame | None = None,
     *,
-    teleport: float | None = None,
     depth: int = DEPTH,
 ) -> pd.DataFrame:
     """Return the run "pagerank", or "personalised" with *found*: documents by the probability that a walk is there.
 
-    A walk goes from a theorem to one of its premises, each as likely, and with probability *teleport*, or where there
-    is no premise, begins anew: at any document that is older than the query, or with *found*, a run of *collection*, at
-    one of its first 100 documents in proportion to 1 / rank. *teleport* None: 0.15, with *found* 0.5. PageRank: Brin
-    and Page, WWW 1998; personalised: Haveliwala, WWW 2002. Since every edge goes to an older document, the equations
-    are triangular and are solved exactly.
+    A walk goes from a theorem to one of its premises, each as likely, and with probability 0.15 (0.5 with *found*), or
+    where there is no premise, begins anew: at any document that is older than the query, or with *found*, a run of
+    *collection*, at one of its first 100 documents in proportion to 1 / rank. PageRank: Brin and Page, WWW 1998;
+    personalised: Haveliwala, WWW 2002. Since every edge goes to an older document, the equations are triangular and are
+    solved exactly.
 
     >>> from mirblab.data.collection import from_rows
     >>> corpus = [{"_id": name, "text": name, "metadata": {"order": n}} for n, name in enumerate("abcd")]
@@ -307,10 +306,7 @@ def pagerank_prior(
     ['a', 'b']
     """
     name = "pagerank" if found is None else "personalised"
-    teleport = TELEPORT[name] if teleport is None else teleport
-    if not 0 < teleport <= 1:
-        raise MirblabError(f"teleport is a probability above 0, found {teleport}; 0.15 is usual")
-    solve, older = _walk_solver(graph, 1 - teleport), graph.count_older(collection)
+    solve, older = _walk_solver(graph, 1 - TELEPORT[name]), graph.count_older(collection)
     starts = None if found is None else _first_documents(graph, collection, found)
 
     def scores(rows: np.ndarray) -> np.ndarray:

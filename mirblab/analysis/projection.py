@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import math
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,6 @@ from mirblab.formula import in_text
 _METRICS = ("cosine", "euclidean")
 
 _SUFFIX, _AGAIN = ".parquet", "it is drawn again when it is needed"
-_OLDER = re.compile(r"[0-9a-f]{32}\.parquet")
 
 LARGEST_MAP = 500_000  # points
 _REGION = 12  # statements of a region of a map, at least, on average
@@ -528,9 +526,4 @@ def _digest(rows: np.ndarray, settings: dict[str, Any]) -> str:
 
 def verify(folder: Path) -> list[str]:
     """Read all maps in *folder* and set damaged ones aside; return a line for each of them and of the unknown files."""
-    return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN, [path for path, _ in older(folder)])
-
-
-def older(folder: Path) -> list[tuple[Path, int]]:
-    """Return the maps in *folder* that an older version stored without a digest of their content."""
-    return [(path, 1) for path in sorted(folder.glob("*")) if _OLDER.fullmatch(path.name)]
+    return stored_files.verify_sealed(folder, _SUFFIX, _AGAIN)

@@ -68,7 +68,7 @@ STORES = (
     Store("postings", "indexes of terms", "mirblab.retrieval.postings", "verify", "cache/postings", older_with="older",
           old="whose build was stopped, {size}, which are read when it goes on"),
     Store("structure", "indexes of formulas", "mirblab.formula.index", "verify", "cache/structure", older_with="older"),
-    Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections", older_with="older"),
+    Store("projections", "maps", "mirblab.analysis.projection", "verify", "cache/projections"),
     Store("collections", "collections", "mirblab.data.digests", "verify_collections", "cache/collections"),
     Store("rate", "speeds", "mirblab.app.batch.run_planning", "verify_rate", "cache/rate.json"),
     Store(

@@ -6,7 +6,6 @@ import hashlib
 import re
 import uuid
 import warnings
-from collections.abc import Collection
 from pathlib import Path
 
 from mirblab.core import atomic_files
@@ -42,12 +41,10 @@ def is_sealed(path: Path) -> bool:
     return _DIGEST.search(path.stem) is not None and path.is_file()
 
 
-def verify_sealed(folder: Path, suffix: str, then: str, older: Collection[Path] = ()) -> list[str]:
-    """Check all sealed files in *folder* but *older* ones; set damaged ones aside; return a line for each problem."""
+def verify_sealed(folder: Path, suffix: str, then: str) -> list[str]:
+    """Check all sealed files in *folder*; set damaged ones aside; return a line for each problem."""
     wrong = []
     for path in sound_paths(folder):
-        if path in older:
-            continue
         if path.suffix != suffix or not is_sealed(path):
             wrong.append(unknown_file_message(path))
         elif read_sealed(path, then) is None:

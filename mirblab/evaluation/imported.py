@@ -96,10 +96,10 @@ class ImportRecord:
         path = self.folder / SOURCE_FOLDER / self.file if is_run else self.folder / VALUES_FILE
         expected = self.sha256 if is_run else self.values_sha256
         digest = source_sha256(path) if path.is_file() else "missing"
-        if digest != expected and (expected or digest == "missing"):  # older versions stored no values_sha256
+        if digest != expected:
             raise MirblabError(
                 f"{path} is not what was imported on {self.date}: its sha256 is {digest}, that of the import was "
-                f"{expected or 'not kept'}; import the original again: {self.command}"
+                f"{expected}; import the original again: {self.command}"
             )
         return path
 
@@ -425,7 +425,7 @@ def read_record(path: Path) -> ImportRecord:
     names = record.name == path.parent.name and Path(record.file).name == record.file
     if not names or record.kind not in ("run", "values") or not (record.systems and record.collections):
         raise MirblabError(f"{where}: its name, kind, file, systems or collections do not fit; {again}")
-    if record.seal and record.sealed() != record:
+    if record.sealed() != record:
         raise MirblabError(f"{where}: it was changed after the import; {again}")
     return record
 

@@ -71,13 +71,6 @@ def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
         assert projection.verify(folder) == [f"{path} is damaged; it is drawn again when it is needed"]
 
 
-def test_maps_of_an_older_version_are_named(tmp_path):
-    """Nothing told whether they were damaged, so that they are not read."""
-    old = tmp_path / f"{'0' * 32}.parquet"
-    old.write_bytes(b"")
-    assert projection.older(tmp_path) == [(old, 1)] and projection.verify(tmp_path) == []
-
-
 def test_a_map_that_cannot_be_stored_is_returned(tmp_path, monkeypatch, capsys):
     """A file stands where the cache should be: what was computed is returned, and a line says so."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))

@@ -273,13 +273,14 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, text: str, me
 
 
 def test_a_record_that_points_elsewhere_is_refused(qa: Collection, tmp_path: Path) -> None:
-    """A name or a file with slashes would read other folders; an older record without a checksum is read."""
+    """A name or a file with slashes would read other folders, and a record has a checksum."""
     write_run(qa, tmp_path / "a.trec")
     record = imported.import_results(tmp_path / "a.trec", collection="mini-qa")[0]
     path = record.folder / "record.json"
     plain = {key: value for key, value in json.loads(path.read_text("utf-8")).items() if key != "seal"}
     path.write_text(json.dumps(plain), encoding="utf-8")
-    assert len(imported.read_imported_run("theirs", qa))
+    with pytest.raises(MirblabError, match="it was changed after the import"):
+        imported.import_records()
     for change in ({"name": "../x"}, {"file": "../../../etc/passwd"}, {"kind": "other"}, {"more": 1}):
         path.write_text(json.dumps(plain | change), encoding="utf-8")
         with pytest.raises(MirblabError, match=r"record\.json is no record of an import"):

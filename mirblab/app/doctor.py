@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +19,10 @@ from packaging.version import InvalidVersion, Version
 
 from mirblab.app import stores
 from mirblab.core import paths, registry
-from mirblab.core.errors import MirblabError
+from mirblab.core.atomic_files import check_writable
+from mirblab.core.errors import MirblabError, StorageError
 from mirblab.core.processes import THREADS, available_cores, n_cores
+from mirblab.core.wording import first_names
 from mirblab.encoders.encoding import encoder
 from mirblab.encoders.entry import check_entry, is_hosted, select_variant
 from mirblab.encoders.hosted import chat
@@ -73,7 +74,7 @@ def libraries() -> Finding:
         elif not needed.specifier.contains(version, prereleases=True):
             problems.append(f"{needed.name} {version} (needs {needed.specifier})")
     if problems:
-        return _wrong(_shortened(problems), pip("--requirement", "requirements.lock"))
+        return _wrong(first_names(problems, 6), pip("--requirement", "requirements.lock"))
     return _ok(f"mirblab {metadata.version('mirblab')} and all that it needs")
 
 
@@ -89,7 +90,7 @@ def versions(lock: Path | None = None) -> Finding:
         f"{name} {version} (tested: {tested})" for name, tested, version in installed if not _same(version, tested)
     ]
     if others:
-        return _note(_shortened(others), pip("--requirement", str(lock)))
+        return _note(first_names(others, 6), pip("--requirement", str(lock)))
     return _ok(f"{len(installed)} of {len(pins)} in {lock.name} are installed, all as tested")
 
 
@@ -106,11 +107,6 @@ def _same(version: str, tested: str) -> bool:
         return Version(version).public == Version(tested).public
     except InvalidVersion:
         return version == tested
-
-
-def _shortened(problems: list[str], n_shown: int = 6) -> str:
-    more = f", and {len(problems) - n_shown} more" if len(problems) > n_shown else ""
-    return ", ".join(problems[:n_shown]) + more
 
 
 def torch() -> Finding:
@@ -220,16 +216,6 @@ def fonts() -> Finding:
     return _ok("DejaVu Sans, mathematical signs included")
 
 
-def browser() -> Finding:
-    """Look for the browser of `make test-browser`."""
-    names = ("chromium", "google-chrome")
-    path = next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        advice = "only make test-browser needs it: install the system's package chromium"
-        return _note(f"no {' and no '.join(names)} on the path", advice)
-    return _ok(path)
-
-
 def registries() -> Finding:
     """Read every registry, the home folder's own files included, and check each encoder's fields."""
     kinds, folder = ("encoders", "rerankers", "systems", "collections", "prompts", "trained"), paths.home() / "registry"
@@ -275,13 +261,10 @@ def keys() -> Finding:
 def folders() -> Finding:
     """Write a test file into the home folder, and remove it."""
     home = paths.home()
-    probe = home / f".{uuid.uuid4().hex}.probe"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        probe.write_text("probe", encoding="utf-8")
-        probe.unlink()
-    except OSError as error:
-        return _wrong(f"{home} cannot be written: {error}", "set MIRBLAB_HOME to a folder of yours")
+        check_writable(home)
+    except StorageError as error:
+        return _wrong(str(error), "set MIRBLAB_HOME to a folder of yours")
     return _ok(str(home))
 
 
@@ -337,7 +320,6 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "kernel": kernel,
     "widgets": widgets,
     "fonts": fonts,
-    "browser": browser,
     "registry": registries,
     "model": model,
     "keys": keys,

@@ -15,7 +15,6 @@ import pytest
 from mirblab.app import doctor
 from mirblab.app.doctor import (
     Finding,
-    browser,
     cache,
     disk,
     folders,
@@ -256,15 +255,6 @@ def test_a_missing_font_and_one_without_signs_are_wrong(tmp_path, file, said):
     found = elsewhere("fonts", MPLCONFIGDIR=str(tmp_path))
     assert found.state == "wrong" and said in found.text and str(tmp_path) in found.advice
     assert fonts().state == "ok"
-
-
-def test_a_machine_without_chromium_is_a_note(tmp_path, monkeypatch, program):
-    """Only the browser's tests need it."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = browser()
-    assert found.state == "note" and "test-browser" in found.advice
-    program("chromium", "exit 0")
-    assert browser().state == "ok"
 
 
 def test_a_wrong_registry_entry_is_wrong_and_names_the_file(home):

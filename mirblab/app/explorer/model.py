@@ -71,8 +71,6 @@ class Model:
     tell: Callable[[str], None] = field(default=lambda sentence: None)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.collection, Collection):
-            raise MirblabError(f"explore wants a Collection, found {self.collection!r:.60}; load it with load() first")
         self.systems = [self.systems] if isinstance(self.systems, str) else [str(name) for name in self.systems]
         if not 1 <= len(self.systems) <= MOST_SYSTEMS or len(set(self.systems)) < len(self.systems):
             names = ", ".join(self.systems) or "none"

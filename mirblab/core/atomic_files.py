@@ -80,6 +80,28 @@ def open_to_write(path: str | Path, mode: str = "wb") -> IO[Any]:
         return open(path, mode, encoding=encoding, newline=newline)  # noqa: SIM115  the caller closes it
 
 
+@contextmanager
+def hold_lock(path: Path, busy: str = "") -> Iterator[None]:
+    """Hold the lock of *path*, beside it; without file locks, hold nothing.
+
+    Where another process holds it, raise MirblabError with the message *busy*, or wait where that is "".
+    """
+    from filelock import FileLock, Timeout
+
+    make_folder(path.parent)
+    lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=0 if busy else -1)
+    except Timeout as error:  # an OSError, too
+        raise MirblabError(busy) from error
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def try_to_store(what: str, write: Callable[..., object], *arguments: Any, full_is_error: bool = False) -> bool:
     """Return whether *write* could store what was computed; if not, print a note once for each folder.
 

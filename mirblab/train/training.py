@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -101,36 +100,15 @@ def _train(
     # A forced training that was stopped goes on, although the old model still exists.
     if not force and not loop.checkpoint_files(folder) and is_finished(plan.name, identity):
         return model_folder(plan.name)
-    atomic_files.make_folder(folder.parent)
-    with _hold_lock(folder):
+    busy = (
+        f"another process trains '{folder.name}' now; wait until it has ended, or give this model a name of its own "
+        "with --out"
+    )
+    with atomic_files.hold_lock(folder, busy):
         if force:
             shutil.rmtree(folder, ignore_errors=True)
         atomic_files.make_folder(folder)
         return _train_and_store(plan, encoder, material, evaluate, identity)
-
-
-@contextmanager
-def _hold_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of the training in *folder*, beside it; without file locks, hold nothing.
-
-    MirblabError where another process holds it.
-    """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder.with_name(f".{folder.name}.lock"), fallback_to_soft=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise MirblabError(
-            f"another process trains '{folder.name}' now; wait until it has ended, or give this model a name of its "
-            "own with --out"
-        ) from error
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _train_and_store(

@@ -45,7 +45,7 @@ def run_notebook(
     job = suite_files.named_job(suite, notebook, parameters)
     os.environ.update(MIRBLAB_HOME=str(paths.home()), PYDEVD_DISABLE_FILE_VALIDATION="1")
     os.environ[SUITE_RUN] = json.dumps([job.suite, job.source.stem, job.part])
-    with stamps.hold_lock(job):
+    with atomic_files.hold_lock(job.executed.with_name(job.name)):  # of two batches one waits
         contents: dict[str, bytes] = {}
         if not force and not stamps.reason_to_run(job, contents):
             return "", 0.0

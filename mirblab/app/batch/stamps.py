@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from typing import Any
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths
 from mirblab.core.errors import MirblabError
+from mirblab.core.wording import first_names
 
 FAILED = "its last run failed"  # a reason to run a notebook
 
@@ -83,15 +83,13 @@ def reason_to_run(job: Job, contents: dict[str, bytes] | None = None) -> str:
         return "the notebook, its parameters, its data, the code or a library has changed"
     changed = [name for name, digest in stamp.files.items() if not _is_same(job.folder / name, digest)]
     changed += [] if _is_same(job.executed, stamp.executed) else [job.executed.name]
-    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
-    return f"changed or removed since: {', '.join(changed[:3])}{more}" if changed else ""
+    return f"changed or removed since: {first_names(changed, 3)}" if changed else ""
 
 
 def file_digest(path: Path) -> str:
     """Return the digest of a file's bytes, "" if it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        return paths.content_digest(path).hex() if path.is_file() else ""
     except OSError:
         return ""
 
@@ -129,21 +127,6 @@ def record_run(job: Job, key: str, seconds: float, before: Mapping[str, tuple[in
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     stamp = Stamp(key, round(seconds, 1), now, job.parameters, file_digest(job.executed), files)
     atomic_files.write_text(stamp_path(job), json.dumps(asdict(stamp), indent=1))
-
-
-@contextmanager
-def hold_lock(job: Job) -> Iterator[None]:
-    """Hold the notebook's lock, so that of two batches one waits for the other; without file locks, hold nothing."""
-    from filelock import FileLock
-
-    atomic_files.make_folder(job.executed.parent)
-    lock = FileLock(job.executed.with_name(f".{job.name}.lock"), fallback_to_soft=False)
-    with suppress(OSError):
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _remove_unchanged(job: Job, files: Mapping[str, str]) -> None:

@@ -159,8 +159,8 @@ def read_run(path: str | Path | pd.DataFrame, system: str = "") -> pd.DataFrame:
 def write_run(run: pd.DataFrame, path: str | Path) -> None:
     """Write *run* as a TREC file, in order; `.gz` by suffix; the system is `attrs["system"]`, else "run".
 
-    The scores read back are the same float32. The file is written whole or not at all. MirblabError for an id or a
-    system's name that is empty or has white space.
+    Scores have nine significant digits, so that the same float32 are read back. The file is written whole or not at
+    all. MirblabError for an id or a system's name that is empty or has white space.
 
     >>> from tempfile import TemporaryDirectory
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]})
@@ -169,7 +169,18 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
     ...     read_run(Path(folder, "bm25.trec.gz")).doc_id.tolist()
     ['b', 'a']
     """
-    write_trec(order_run(run), Path(path))
+    run, path = order_run(run), Path(path)
+    queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
+    system = system_of(run)
+    if system.split() != [system]:
+        raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
+    with write_atomically(path) as beside, _open_text_bytes(beside) as file:
+        for begin in range(0, len(run), _BLOCK):
+            part = run.iloc[begin : begin + _BLOCK]
+            ids = queries[part.query_id.cat.codes], docs[part.doc_id.cat.codes]
+            rows = zip(*ids, part["rank"].tolist(), part.score.tolist(), strict=True)
+            lines = [f"{query_id} Q0 {doc_id} {rank} {score:.9g} {system}\n" for query_id, doc_id, rank, score in rows]
+            file.write("".join(lines).encode("utf-8"))
 
 
 def read_trec_rows(path: Path) -> pd.DataFrame:
@@ -195,21 +206,6 @@ def read_trec_rows(path: Path) -> pd.DataFrame:
     if not is_whole or np.abs(rows.score).max() > LARGEST_SCORE or rows.score.hasnans:
         _refuse_lines(path)
     return rows[["query_id", "doc_id", "score", "system"]]
-
-
-def write_trec(run: pd.DataFrame, path: Path) -> None:
-    """Write an ordered *run*, nine significant digits a score, whole or not at all; errors are those of `write_run`."""
-    queries, docs = _writable_ids(run.query_id), _writable_ids(run.doc_id)
-    system = system_of(run)
-    if system.split() != [system]:
-        raise MirblabError(f"the system name '{system}' has white space, which a TREC file cannot hold; rename it")
-    with write_atomically(path) as beside, _open_text_bytes(beside) as file:
-        for begin in range(0, len(run), _BLOCK):
-            part = run.iloc[begin : begin + _BLOCK]
-            ids = queries[part.query_id.cat.codes], docs[part.doc_id.cat.codes]
-            rows = zip(*ids, part["rank"].tolist(), part.score.tolist(), strict=True)
-            lines = [f"{query_id} Q0 {doc_id} {rank} {score:.9g} {system}\n" for query_id, doc_id, rank, score in rows]
-            file.write("".join(lines).encode("utf-8"))
 
 
 def categorical(ids: pd.Series) -> pd.Categorical[Any]:
@@ -344,16 +340,13 @@ def _open_text_bytes(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 def _refuse_lines(path: Path) -> None:
-    bad: list[tuple[int, str]] = []
+    problems = text_files.LineProblems(path)
     with text_files.open_unpacked(path) as file:
         for number, line in text_files.numbered_lines(path, file):
             fields = line.split()
             if fields and (reason := _line_problem(fields)):
-                bad.append((number, reason))
-    if bad:
-        number, reason = bad[0]
-        more = f" ({len(bad):,} such lines)" if len(bad) > 1 else ""
-        raise MirblabError(f"{path}, line {number}: {reason}; a line is 'query_id Q0 doc_id rank score system'{more}")
+                problems.note(number, f"{reason}; a line is 'query_id Q0 doc_id rank score system'")
+    problems.raise_if_any()
 
 
 def _refuse_second_column(path: Path) -> None:

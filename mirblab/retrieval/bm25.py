@@ -28,7 +28,7 @@ from mirblab.data.collection import Collection, check_fits
 from mirblab.data.parts import parts_of
 from mirblab.data.ranking import TopK, gather_blocks, top_k
 from mirblab.formula.in_text import FormulaReader, collection_language, count_without_formula, split_text
-from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings
+from mirblab.retrieval.postings import PART_DOCS, Postings, PostingsWriter, find_common, open_postings, query_matrix
 from mirblab.retrieval.tokenizers import token_reader
 from mirblab.retrieval.tokenizers import tokenizer as tokenizer_named
 
@@ -353,14 +353,9 @@ def _take(
 
 def count_query_terms(tokens: list[list[str]], vocabulary: dict[str, int], in_order: bool = False) -> csr_array:
     """Return each query's counts of known terms, sparse (n_queries, n_terms); *in_order*: one entry per token."""
-    from scipy.sparse import csr_array
-
     known = [[vocabulary[word] for word in row if word in vocabulary] for row in tokens]
     counts = [[(term, 1) for term in row] if in_order else sorted(Counter(row).items()) for row in known]
-    terms = np.array([term for row in counts for term, _ in row], dtype=np.int32)
-    data = np.array([count for row in counts for _, count in row], dtype=np.float32)
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in counts])]).astype(np.int32)
-    return csr_array((data, terms, starts), shape=(len(tokens), len(vocabulary)))
+    return query_matrix(counts, len(vocabulary))
 
 
 def _add(

@@ -13,6 +13,7 @@ from mirblab.data.candidates import Candidates
 from mirblab.data.parts import texts_at
 from mirblab.retrieval import dense
 from mirblab.retrieval.bm25 import IndexedCollection
+from mirblab.retrieval.postings import query_matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -155,13 +156,8 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 
 def _term_matrix(queries: Sequence[Mapping[str, float]], vocabulary: Mapping[str, int]) -> csr_array:
     """Return the weights of the known terms of each query, sparse float32 (n_queries, n_terms), terms in order."""
-    from scipy.sparse import csr_array
-
-    rows = [sorted((vocabulary[term], weight) for term, weight in row.items() if term in vocabulary) for row in queries]
-    terms = np.array([term for row in rows for term, _ in row], dtype=np.int32)
-    data = np.array([weight for row in rows for _, weight in row], dtype=np.float32)
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int32)
-    return csr_array((data, terms, starts), shape=(len(queries), len(vocabulary)))
+    known = [sorted((vocabulary[term], value) for term, value in row.items() if term in vocabulary) for row in queries]
+    return query_matrix(known, len(vocabulary))
 
 
 def _means(vectors: np.ndarray | VectorReader, rows: np.ndarray, positions: np.ndarray, n_queries: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,16 @@ class Part:
 
 
 _ARRAYS = [field.name for field in fields(Part)][1:]
+
+
+def query_matrix(rows: Sequence[Sequence[tuple[int, float]]], n_terms: int) -> csr_array:
+    """Return the terms of queries, each with its count or weight, as a sparse float32 matrix (n_queries, *n_terms*)."""
+    from scipy.sparse import csr_array
+
+    terms = np.array([term for row in rows for term, _ in row], dtype=np.int32)
+    data = np.array([number for row in rows for _, number in row], dtype=np.float32)
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    return csr_array((data, terms, starts), shape=(len(rows), n_terms))
 
 
 def find_common(document_counts: np.ndarray, n_docs: int) -> np.ndarray:

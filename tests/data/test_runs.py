@@ -287,7 +287,7 @@ def test_malformed_lines_are_named_and_counted(tmp_path, line, reason, place):
     lines = ["q Q0 a 1 3 s", "q Q0 c 2 2 s", line]
     lines.insert(place, line)
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(MirblabError, match=rf"x\.run, line {place + 1}: {reason}.*\(2 such lines\)"):
+    with pytest.raises(MirblabError, match=rf"x\.run, line {place + 1}: {reason}.*\(2 such lines in all\)"):
         read_run(path)
 
 

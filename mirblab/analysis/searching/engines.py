@@ -81,6 +81,7 @@ class Engine:
 
     preparation = ""
     marked = ""
+    parts: Sequence[Engine] = ()  # other engines that it asks
 
     @cached_property
     def ready(self) -> Any:
@@ -88,6 +89,8 @@ class Engine:
 
     def prepare(self) -> None:
         """Make what every search needs."""
+        for part in self.parts:
+            part.prepare()
         self.ready  # noqa: B018  made here
 
     def search(self, query: Query, depth: int) -> Ranking:
@@ -160,11 +163,8 @@ class RewritingEngine(Engine):
     """An engine that searches what a chat model makes of the query."""
 
     def __init__(self, part: Engine, options: dict[str, Any]) -> None:
-        self.part, self.preparation, self.marked = part, part.preparation, part.marked
+        self.part, self.parts, self.preparation, self.marked = part, (part,), part.preparation, part.marked
         self._rewrite = cache(lambda text: rewriting.rewrite([text], **options)[0])  # for the search and its marks
-
-    def prepare(self) -> None:
-        self.part.prepare()
 
     def search(self, query: Query, depth: int) -> Ranking:
         return self.part.search(self._rewritten(query), depth)
@@ -272,10 +272,6 @@ class FusedEngine(Engine):
         self.preparation = ", ".join(dict.fromkeys(part.preparation for part in parts))
         self.marked = "; ".join(dict.fromkeys(part.marked for part in parts if part.marked))
 
-    def prepare(self) -> None:
-        for part in self.parts:
-            part.prepare()
-
     def search(self, query: Query, depth: int) -> Ranking:
         part_depth, method = self.settings.get("depth", DEPTH), self.settings.get("method", "rrf")
         parts = [part.search(query, part_depth).run(self.collection, str(n)) for n, part in enumerate(self.parts)]
@@ -294,10 +290,7 @@ class RerankedEngine(Engine):
         self, collection: Collection, depth: int, first: Engine, score: Callable[[Collection, pd.DataFrame], Any]
     ) -> None:
         self.collection, self.depth, self.first, self.score = collection, depth, first, score
-        self.preparation = first.preparation
-
-    def prepare(self) -> None:
-        self.first.prepare()
+        self.parts, self.preparation = (first,), first.preparation
 
     def search(self, query: Query, depth: int) -> Ranking:
         run = self.first.search(query, max(depth, self.depth)).run(self.collection, "first")
@@ -328,12 +321,9 @@ class CachedEngine(Engine):
     """An engine that remembers its last query, since a system may also be a part of another one."""
 
     def __init__(self, inner: Engine) -> None:
-        self.inner, self.preparation, self.marked = inner, inner.preparation, inner.marked
+        self.inner, self.parts, self.preparation, self.marked = inner, (inner,), inner.preparation, inner.marked
         self._last: tuple[Query, int, Ranking] | None = None
         self._marks: dict[tuple[Query, int], list[Mark]] = {}
-
-    def prepare(self) -> None:
-        self.inner.prepare()
 
     def search(self, query: Query, depth: int) -> Ranking:
         if self._last is None or self._last[0] != query or self._last[1] < depth:

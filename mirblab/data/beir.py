@@ -29,6 +29,7 @@ GROUPS = "groups.tsv"
 # The files that list documents for each query, and the key of the list in their lines.
 LIST_KEYS = {"candidates": "candidate-ids", "excluded_ids": "excluded-ids"}
 QueryLists = dict[str, dict[str, list[str]]]  # by the stem of the file, the documents of each query
+QueryList = Mapping[str, list[str]] | Iterable[tuple[str, list[str]]]  # of one file; pairs need not be in memory
 
 
 def read_texts(folder: Path, stem: str) -> pd.DataFrame:
@@ -297,7 +298,7 @@ def read_lists(folder: Path) -> QueryLists:
     return found
 
 
-def write_lists(folder: Path, lists: QueryLists) -> None:
+def write_lists(folder: Path, lists: Mapping[str, QueryList]) -> None:
     """Write what `read_lists` reads; the lists of each stem become one file, also if there are none.
 
     >>> from tempfile import TemporaryDirectory
@@ -307,7 +308,8 @@ def write_lists(folder: Path, lists: QueryLists) -> None:
     {'excluded_ids': {'q1': ['d2', 'd3']}}
     """
     for stem, listed in lists.items():
-        rows = ({"query-id": query, LIST_KEYS[stem]: names} for query, names in listed.items())
+        pairs = listed.items() if isinstance(listed, Mapping) else listed
+        rows = ({"query-id": query, LIST_KEYS[stem]: names} for query, names in pairs)
         _write_lines(folder / f"{stem}.jsonl", (json.dumps(row, ensure_ascii=False) for row in rows))
 
 

@@ -7,20 +7,19 @@ repository names which has used the set.
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError, MissingFileError
 from mirblab.core.text_files import read_json
+from mirblab.core.wording import first_names
 from mirblab.sources import hub
 from mirblab.sources.mathlib_informal import FORMAL, INFORMAL, declaration_name, first_text
 from mirblab.sources.shared import builder, readers
@@ -36,22 +35,15 @@ _ARXIV = re.compile(r"(?:\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})")
 _NUMBER = re.compile(r"(?:\b([^\W\d_]*[a-z])\b[.~\s]*)?((?:\b[A-Z]{1,3}\.?)?\d+(?:\.\d+)*|\b[A-Z]\b)")
 
 
-@dataclass
-class BenchmarkRows(CollectionRows):
-    """The rows of one collection, with the documents that a query may not return."""
-
-    excluded: dict[str, list[str]] = field(default_factory=dict)
+Read = Callable[..., dict[str, CollectionRows]]
 
 
-Read = Callable[..., dict[str, BenchmarkRows]]
-
-
-def _read_mathnet(release: Release) -> dict[str, BenchmarkRows]:
+def _read_mathnet(release: Release) -> dict[str, CollectionRows]:
     """Return one collection per tier; the tiers have the same queries, each with one equivalent problem."""
     return {f"mathnet-{tier}": _read_tier(release, tier) for tier in TIERS}
 
 
-def _read_tier(release: Release, tier: str) -> BenchmarkRows:
+def _read_tier(release: Release, tier: str) -> CollectionRows:
     left_out: Counter[str] = Counter()
     paths = {
         part: [release.one(rf"{tier}/{stem}\.(?:jsonl(?:\.gz)?|tsv)", f"{part} of the tier {tier}")]
@@ -60,10 +52,10 @@ def _read_tier(release: Release, tier: str) -> BenchmarkRows:
     docs, queries = hub.read_ids(paths["corpus"]), hub.read_ids(paths["queries"])
     judged = hub.read_judgements(paths["qrels"], queries, docs, left_out)
     corpus, asked = (hub.read_texts(paths[part], part, left_out) for part in ("corpus", "queries"))
-    return BenchmarkRows(corpus, asked, {"test": judged}, left_out)
+    return CollectionRows(corpus, asked, {"test": judged}, left_out)
 
 
-def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[str, BenchmarkRows]:
+def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[str, CollectionRows]:
     """Return the statements, or their slogans, with the queries of mathematicians; 2: the theorem, 1: of its paper."""
     if text not in ("statement", "slogan"):
         raise MirblabError(f"text is 'statement' or 'slogan', found '{text}'")
@@ -108,10 +100,10 @@ def _read_theorem_search(release: Release, *, text: str = "statement") -> dict[s
                 left_out["statements without a slogan (empty)"] += text == "slogan" and not body
                 yield {"_id": name, "title": str(row["name"] or ""), "text": body}
 
-    return {"theoremsearch": BenchmarkRows(corpus(), texts, {"test": judged}, left_out)}
+    return {"theoremsearch": CollectionRows(corpus(), texts, {"test": judged}, left_out)}
 
 
-def _read_theorem_matching(release: Release, *, query: str = "", document: str = "") -> dict[str, BenchmarkRows]:
+def _read_theorem_matching(release: Release, *, query: str = "", document: str = "") -> dict[str, CollectionRows]:
     """Return Lean declarations as queries and statements of papers as documents, judged by a language model."""
     path, left_out = release.one(r"theorem_matching\.csv", "theorem_matching.csv"), Counter[str]()
     rows = list(_rows(path, ["formal_decl", "arxiv_id", "informal_ref", "paper_title", "gpt54_label"]))
@@ -137,10 +129,10 @@ def _read_theorem_matching(release: Release, *, query: str = "", document: str =
         elif grades.setdefault((name, doc), grade) != grade:
             raise MirblabError(f"{place}: judges '{doc}' for '{name}' a second time, otherwise")
     judged = [(*pair, grade) for pair, grade in grades.items()]
-    return {"theorem-matching": BenchmarkRows(stated.values(), asked.values(), {"test": judged}, left_out)}
+    return {"theorem-matching": CollectionRows(stated.values(), asked.values(), {"test": judged}, left_out)}
 
 
-def _read_leansearch(release: Release) -> dict[str, BenchmarkRows]:
+def _read_leansearch(release: Release) -> dict[str, CollectionRows]:
     """Return MathlibQR (one declaration per query) and MathlibMPR (groups of premises) on the same declarations."""
     path = release.one(r"(?:lsv2-mathlib|mathlib_corpus|declarations|data)[^/]*\.jsonl(?:\.gz)?", "declarations .jsonl")
     names, docs, repeated = UniqueIds(), list[Row](), 0
@@ -165,7 +157,7 @@ def _read_leansearch(release: Release) -> dict[str, BenchmarkRows]:
     return made
 
 
-def _read_qr(path: Path, release: Release, known: set[str]) -> BenchmarkRows:
+def _read_qr(path: Path, release: Release, known: set[str]) -> CollectionRows:
     left_out, texts, judged = Counter[str](), list[Row](), dict[str, list[Judgement]]({"test": []})
     shared: set[str] = set()
     for found in release.matching(r"MathlibQR_shared171\.json"):
@@ -183,10 +175,10 @@ def _read_qr(path: Path, release: Release, known: set[str]) -> BenchmarkRows:
                 judged["test"].append((name, target, 1))
                 if target in shared:
                     judged.setdefault("shared", []).append((name, target, 1))
-    return BenchmarkRows([], texts, judged, left_out)
+    return CollectionRows([], texts, judged, left_out)
 
 
-def _read_mpr(path: Path, release: Release, known: set[str]) -> BenchmarkRows:
+def _read_mpr(path: Path, release: Release, known: set[str]) -> CollectionRows:
     left_out, texts, groups = Counter[str](), list[Row](), list[tuple[str, str, str]]()
     for place, record in readers.read_json_records(path):
         query, number = read_id(record, "id", place), 0
@@ -200,23 +192,22 @@ def _read_mpr(path: Path, release: Release, known: set[str]) -> BenchmarkRows:
             groups += [(query, named, name) for name in here]
         texts.append({"_id": query, "text": read_field(record, "NL_main_result", str, place).strip()})
     judged = [(query, doc, 1) for query, doc in dict.fromkeys((query, doc) for query, _, doc in groups)]
-    return BenchmarkRows([], texts, {"test": judged}, left_out, groups)
+    return CollectionRows([], texts, {"test": judged}, left_out, groups)
 
 
-def _read_bright(release: Release) -> dict[str, BenchmarkRows]:
+def _read_bright(release: Release) -> dict[str, CollectionRows]:
     """Return the two mathematical tasks of BRIGHT, with the documents that are excluded for a query."""
-    return {
+    made = {
         f"bright-{task.replace('_', '-')}": _read_task(release, task)
         for task in ("theoremqa_theorems", "aops")
         if release.matching(rf"documents/{task}(?:-|/).*\.parquet")
-    } or _none_of_bright(release)
+    }
+    if not made:
+        raise MissingFileError(f"no documents/aops-*.parquet in {release.origin.folder}; found {release.shown()}")
+    return made
 
 
-def _none_of_bright(release: Release) -> dict[str, BenchmarkRows]:
-    raise MissingFileError(f"no documents/aops-*.parquet in {release.origin.folder}; found {release.shown()}")
-
-
-def _read_task(release: Release, task: str) -> BenchmarkRows:
+def _read_task(release: Release, task: str) -> CollectionRows:
     documents = release.matching(rf"documents/{task}(?:-|/).*\.parquet")
     examples = release.matching(rf"examples/{task}(?:-|/).*\.parquet")
     left_out, texts, judged, excluded = Counter[str](), list[Row](), list[Judgement](), dict[str, list[str]]()
@@ -234,7 +225,8 @@ def _read_task(release: Release, task: str) -> BenchmarkRows:
         for path in documents
         for _, row in _rows(path, ["id", "content"])
     )
-    return BenchmarkRows(corpus, texts, {"test": judged}, left_out, excluded=excluded)
+    lists = {"excluded_ids": excluded} if any(excluded.values()) else {}
+    return CollectionRows(corpus, texts, {"test": judged}, left_out, lists=lists)
 
 
 @dataclass(frozen=True)
@@ -333,7 +325,7 @@ def _choose(names: Iterable[str], where: str, *, pattern: str) -> dict[str, list
     names = sorted(names)
     chosen = [name for name in names if re.fullmatch(pattern, name)]
     if not chosen:
-        raise MirblabError(f"{where} has none of the files that are read; found {', '.join(names[:12]) or 'nothing'}")
+        raise MirblabError(f"{where} has none of the files that are read; found {first_names(names, 12)}")
     return {"files": chosen}
 
 
@@ -353,9 +345,6 @@ def _write(
             chosen = {key: value for key, value in options.items() if value} | dict(fetched or {})
             builder.write_collection(folder, rows, about, release.origin, builder=source, revision=content,
                                      licence=stated, options=chosen)  # fmt: skip
-            if any(rows.excluded.values()):
-                lines = (json.dumps({"query-id": query, "excluded-ids": ids}) for query, ids in rows.excluded.items())
-                atomic_files.write_text(folder / "excluded_ids.jsonl", "".join(f"{line}\n" for line in lines))
     return [out / name for name in made]
 
 

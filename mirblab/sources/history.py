@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shlex
 import tempfile
 import tomllib
 from collections import Counter
@@ -58,8 +57,7 @@ def build(
         rows = _with_later_queries(*states) if until else before.rows
         label = at[:12] if re.fullmatch(r"[0-9a-f]{12,}", at) else re.sub(r"[^\w.-]+", "-", at)
         days = [word for flag, value in (("--at", at), ("--until", until)) if value for word in (flag, value)]
-        chosen = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
-        command = shlex.join(["mirblab", "build", source, "--from", address, *days, *chosen])
+        command = builder.build_command(source, address, options, *days)
         names = {f"{name}-at-{label}": name for name in rows}
         unasked = [folder for folder, name in names.items() if not rows[name].queries]
         with builder.replace_folders(out, tuple(names), unasked) as folders:

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from mirblab.core import atomic_files, paths, registry
+from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.core.terminal import progress, say
 from mirblab.data.collection import read_card_table
@@ -89,14 +89,10 @@ def _write(
         relevant[query].update([doc] if relevance > 0 else [])
     counts = {"queries": len(relevant), "documents": len(doc_ids)}
     left_out["queries without a judgement (kept, outside the split)"] = len(query_ids) - counts["queries"]
+    lists: dict[str, Iterable[tuple[str, list[str]]]] = {}
     if entry.get("restricted") and not by_tags:
-        lists = _read_excluded_ids(files.paths("excluded_ids"), query_ids, doc_ids, relevant, left_out)
-        with (
-            atomic_files.write_atomically(folder / "excluded_ids.jsonl") as path,
-            atomic_files.open_to_write(path, "w") as file,
-        ):
-            for row in _shown(lists, len(query_ids), f"{folder.name}: excluded_ids"):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        excluded = _read_excluded_ids(files.paths("excluded_ids"), query_ids, doc_ids, relevant, left_out)
+        lists["excluded_ids"] = _shown(excluded, len(query_ids), f"{folder.name}: excluded_ids")
     content = "sha256:" + hashlib.sha256(json.dumps(sorted(sums.items())).encode()).hexdigest()
     about = {key: entry[key] for key in _ABOUT if key in entry}
     about |= {"candidates": ["tags"]} if by_tags else {}
@@ -105,7 +101,7 @@ def _write(
         _shown(read_texts(files.paths(part), part, left_out, tags=by_tags), len(ids), f"{folder.name}: {part}")
         for part, ids in (("corpus", doc_ids), ("queries", query_ids))
     )
-    parts = builder.CollectionRows(corpus, queries, {"test": judged}, left_out)
+    parts = builder.CollectionRows(corpus, queries, {"test": judged}, left_out, lists=lists)
     shown = "" if origin is None else paths.expand_home(origin).resolve().name
     where = release.Origin(files.folder, f"https://huggingface.co/datasets/{entry['hub']}", files.commit, shown)
     licence = entry.get("licence") or files.licence or "unknown"
@@ -171,7 +167,7 @@ def _read_excluded_ids(
     docs: Container[str],
     relevant: Mapping[str, Container[str]],
     left_out: Counter[str],
-) -> Iterator[Row]:
+) -> Iterator[tuple[str, list[str]]]:
     """Yield the lists of excluded ids; a query of the split without one is an error, as in the published code."""
     seen: set[str] = set()
     for path in files:
@@ -191,7 +187,7 @@ def _read_excluded_ids(
                 raise MirblabError(f"{place}: excludes the document '{unknown}', which is not in corpus; leave it out")
             unreachable = sum(name in relevant.get(query, ()) for name in names)
             left_out["relevant documents that are excluded for their query"] += unreachable
-            yield {"query-id": query, "excluded-ids": names}
+            yield query, names
     without = [query for query in relevant if query not in seen]
     if without:
         where = ", ".join(map(str, files))

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +14,9 @@ from typing import Any
 
 from mirblab.core import atomic_files
 from mirblab.core.errors import MirblabError, MissingFileError, check_known, unknown
-from mirblab.core.terminal import say
 from mirblab.sources.shared import builder, readers
 from mirblab.sources.shared import release as releases
-from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, replace_folders
+from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, build_command, print_counts, replace_folders
 from mirblab.sources.shared.release import Origin, Release
 
 VIEWS = ("informal", "signature", "type")
@@ -122,9 +120,9 @@ def read_declarations(files: Sequence[Path], left_out: Counter[str]) -> list[Row
     return sorted(rows, key=lambda row: row["id"])
 
 
-def is_mathematical(module: str, modules: Sequence[str] = MATHEMATICS) -> bool:
-    """Return whether the second component of a module's name is one of *modules*."""
-    return module.split(".")[1:2] != [] and module.split(".")[1] in modules
+def is_mathematical(module: str) -> bool:
+    """Return whether the second component of a module's name is one of `MATHEMATICS`."""
+    return not {*module.split(".")[1:2]}.isdisjoint(MATHEMATICS)
 
 
 def view_collection(rows: Sequence[Row], direction: str) -> CollectionRows:
@@ -170,7 +168,6 @@ def write_views(
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as file,
     ):
         file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
-    chosen = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
     counts, reasons = count_declarations(rows), {reason: n for reason, n in sorted(left_out.items()) if n}
     card = {
         "name": folder.name,
@@ -178,13 +175,11 @@ def write_views(
         "source": source.source,
         "licence": licence,
         "revision": source.commit or revision,
-        "command": shlex.join(["mirblab", "build", builder, "--from", source.shown, *chosen]),
+        "command": build_command(builder, source.shown, options),
         "counts": {**counts, "left_out": reasons},
     }
     atomic_files.write_text(folder / "card.toml", tomli_w.dumps(card))
-    say(f"{folder.name}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
-    for reason, count in reasons.items():
-        say(f"  left out or odd: {count:>6,}  {reason}")
+    print_counts(folder.name, counts, reasons)
 
 
 def count_declarations(rows: Sequence[Row]) -> dict[str, int]:

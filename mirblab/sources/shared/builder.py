@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import re
 import shlex
 import shutil
@@ -41,7 +42,7 @@ class CollectionRows:
     """One collection to be written; `judged` has (query, document, relevance) by split.
 
     `corpus` and `queries` may be generators, so that memory stays bounded; `left_out` may count while they run.
-    `groups` are (query, group, document), see `Collection`; `lists` are those of `beir.read_lists`.
+    `groups` are (query, group, document), see `Collection`; `lists` are those of `beir.write_lists`.
     """
 
     corpus: Iterable[Row]
@@ -49,7 +50,7 @@ class CollectionRows:
     judged: dict[str, list[Judgement]]
     left_out: Counter[str] = field(default_factory=Counter)
     groups: Sequence[tuple[str, ...]] = ()
-    lists: on_disk.QueryLists = field(default_factory=dict)
+    lists: Mapping[str, on_disk.QueryList] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -96,8 +97,6 @@ def write_collection(
 
     *about* goes into the card; where it has `follows`, the card gets the printed name of that published collection.
     """
-    origin = ["--from", source.shown] if source.shown else []
-    chosen = [word for name, value in (options or {}).items() for word in ("--set", f"{name}={value}")]
     followed = registry.read_registry("collections")[about["follows"]] if "follows" in about else {}
     facts: Row = {
         "name": folder.name,
@@ -108,9 +107,27 @@ def write_collection(
         "source": source.source,
         "licence": licence,
         "revision": source.commit or revision,
-        "command": shlex.join(["mirblab", "build", builder, *origin, *chosen]),
+        "command": build_command(builder, source.shown, options or {}),
     }
     return write_rows(folder, parts, facts)
+
+
+def build_command(builder: str, shown: str, options: Mapping[str, Any], *days: str) -> str:
+    """Return the command that builds from what is *shown* as the origin, with *days* and other options.
+
+    >>> build_command("rocq", "math-comp", {"seed": 1}, "--at", "2020-01-01")
+    'mirblab build rocq --from math-comp --at 2020-01-01 --set seed=1'
+    """
+    origin = ["--from", shown] if shown else []
+    chosen = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+    return shlex.join(["mirblab", "build", builder, *origin, *days, *chosen])
+
+
+def print_counts(name: str, sizes: Mapping[str, int], left_out: Mapping[str, int]) -> None:
+    """Print the sizes of what was written, and what was left out or is odd."""
+    say(f"{name}: {', '.join(f'{what} {size:,}' for what, size in sizes.items())}")
+    for reason, count in left_out.items():
+        say(f"  left out or odd: {count:>6,}  {reason}")
 
 
 def write_rows(folder: Path, parts: CollectionRows, facts: Row) -> Path:
@@ -132,10 +149,7 @@ def write_rows(folder: Path, parts: CollectionRows, facts: Row) -> Path:
     on_disk.write_collection(folder, corpus, queries, parts.judged, card, parts.groups)
     sizes = card()["counts"]
     left_out = sizes.pop("left_out")
-    shown = ", ".join(f"{key.replace('_', ' ')} {size:,}" for key, size in sizes.items())
-    say(f"{folder.name}: {shown}")
-    for reason, count in left_out.items():
-        say(f"  left out or odd: {count:>6,}  {reason}")
+    print_counts(folder.name, {key.replace("_", " "): size for key, size in sizes.items()}, left_out)
     return folder
 
 

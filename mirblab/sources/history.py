@@ -213,7 +213,7 @@ def _later(before: CollectionRows, after: CollectionRows, card: Row) -> tuple[Co
     if "excluded_ids" in after.lists:
         lists.setdefault("excluded_ids", {})
     for stem, listed in lists.items():
-        theirs = after.lists.get(stem, {})
+        theirs = dict(after.lists.get(stem, {}))
         for query in new:
             if query in theirs or stem == "candidates":  # of which each query needs a list
                 names = map(place, theirs[query]) if query in theirs else known

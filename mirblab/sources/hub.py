@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from mirblab.core import paths, registry
 from mirblab.core.errors import MirblabError, check_known
@@ -20,6 +21,7 @@ from mirblab.sources.shared.builder import Judgement, Row
 from mirblab.sources.shared.readers import read_id, read_rows
 from mirblab.sources.shared.release import DatasetFiles
 
+Shown = TypeVar("Shown")
 _ABOUT = ("title", "task", "instruction", "paper", "group", "relevance_levels", "relevant_from", "restricted", "hub")
 
 
@@ -214,7 +216,7 @@ def _short(value: object) -> str:
     return json.dumps(value, default=str)[:60]
 
 
-def _shown(rows: Iterable[Row], total: int, label: str) -> Iterator[Row]:
+def _shown(rows: Iterable[Shown], total: int, label: str) -> Iterator[Shown]:
     with progress(total, label, "row") as bar:
         for row in rows:
             yield row

@@ -38,8 +38,8 @@ from mirblab.formula.tokens import Tokens, count_tokens, formula_tokens, layout_
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever a formula gives other tokens; otherwise a test fails.
-VERSION = "4"
-FORMAL_VERSION = "7"  # the same for statements in the languages of proof assistants
+VERSION = "5"
+FORMAL_VERSION = "8"  # the same for statements in the languages of proof assistants
 SERIAL_BATCHES = 2  # starting processes for fewer batches takes longer than it saves
 MOST_PROCESSES = 8
 BATCH_FORMULAS = 1 << 13  # formulas whose tokens are counted together

@@ -92,7 +92,7 @@ SILENT = frozenset(
     """.split()
 )
 # Part of the key of stored vectors: count it up when the words of any formula or text change.
-VERSION = 4
+VERSION = 5
 # How encoders may ask for it: as published, without the dollars around each word, and with more spellings merged.
 FORMS: dict[str, dict[str, Any]] = {"pya0": {}, "pya0-plain": {"mark": ""}, "pya0-wide": {"wide": True}}
 _UNWRAPPED = r"(?:align|aligned|alignat|equation|gather|gathered|split|eqnarray|multline)\*?"

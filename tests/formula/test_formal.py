@@ -14,6 +14,7 @@ import pytest
 from formula_trees import check_tree
 
 import mirblab as lab
+from mirblab.analysis import collection_report
 from mirblab.data.collection import load_folder
 from mirblab.formula import index
 from mirblab.formula.formal.metamath import read_metamath
@@ -24,6 +25,7 @@ from mirblab.formula.index import Index
 from mirblab.formula.metamath.database import read_logic
 from mirblab.formula.metamath.terms import Grammar, Term
 from mirblab.formula.tree import Tree, equal_up_to_names, equal_up_to_order, write_tangent
+from mirblab.sources.blueprints import lean_source
 
 
 def written(text: str, language: str) -> str:
@@ -398,3 +400,6 @@ def test_every_modifier_of_lean_is_passed_over() -> None:
         assert read_term(f"{modifiers} theorem t (x : ℕ) : x = 1", "Lean") == read_term(
             "theorem t (x : ℕ) : x = 1", "Lean"
         )
+        declared = modifiers.removeprefix("@[simp] ") + " theorem t : x"
+        assert lean_source.WORD.match(declared) and lean_source._IS_THEOREM.match(declared)
+        assert collection_report._DECLARED.match(f"{modifiers} theorem t : x")[1] == "t"

@@ -502,7 +502,7 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
     query = lab.analysis.describe_query(other, other.query_ids[0], [run])
     uses = [
         lambda collection: lab.similar(collection, by="bm25q", n=5),
-        lambda collection: lab.similar(one, collection, by="bm25q", n=5),
+        lambda collection: lab.similar(lab.load("mini-qa"), collection, by="bm25q", n=5),
         lambda collection: lab.analysis.rewrite_documents(collection, 5),
         lambda collection: lab.analysis.query_formula_matches(replace(query, collection=collection), []),
         lambda collection: retrieve(lab.system("bm25-mirb"), collection),

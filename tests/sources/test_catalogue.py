@@ -71,7 +71,7 @@ def test_a_folder_that_is_a_collection_is_taken_as_it_is(make_folder):
 @pytest.mark.parametrize(
     ("source", "option", "says"),
     [
-        ("mathlib-informal", {"formal": "no"}, "options of 'mathlib-informal': formal is 'no'; write true or false"),
+        ("rocq", {"proved_definitions": "no"}, "options of 'rocq': proved_definitions is 'no'; write true or false"),
         ("same-theorem", {"judged_only": 1}, "judged_only is 1; write true or false"),
         ("rocq", {"seed": "first"}, "seed is 'first'; write a whole number"),
         ("rocq", {"seed": True}, "seed is True; write a whole number"),

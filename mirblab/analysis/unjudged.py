@@ -38,7 +38,7 @@ def drop_judgements(qrels: pd.DataFrame, share: float, seed: int = 0, relevant_f
 
 
 def random_order_means(
-    collection: Collection, wanted: Sequence[str], *, n_draws: int = 20, seed: int = 0
+    collection: Collection, wanted: Sequence[str], *, n_draws: int = 200, seed: int = 0
 ) -> pd.DataFrame:
     """Return the mean value of each measure for random orders of each query's judged documents.
 

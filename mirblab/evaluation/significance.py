@@ -16,6 +16,7 @@ from mirblab.evaluation.measures import is_rank
 
 # Elements of one block of signs or counts: 4 MB as float64, which stays in the cache of one core.
 _BLOCK = 1 << 19
+_ENOUGH = 100  # queries, from which conclusions are drawn
 _EMPTY_MATRIX = pd.DataFrame(index=[""])  # gives the columns of a table without comparisons their names
 # By the column that a correction adds to a comparison: its name, and what it is called in a sentence.
 _CORRECTIONS = {
@@ -430,7 +431,8 @@ def describe_comparison(comparison: pd.DataFrame) -> list[str]:
     """Return a sentence for each pair of systems and measure: which mean is higher, and whether significantly.
 
     *comparison* is from `compare`. For one collection the sentence has the difference and Holm's p, for several the
-    numbers of collections on which the difference is significant.
+    numbers of collections on which the difference is significant. A last sentence says where fewer than 100 queries are
+    compared.
 
     >>> row = {"measure": "RR", "system_a": "x", "system_b": "y", "difference": 0.1, "p_holm": 0.02}
     >>> describe_comparison(pd.DataFrame([row | {"collection": "c", "significant": True}]))
@@ -438,7 +440,22 @@ def describe_comparison(comparison: pd.DataFrame) -> list[str]:
     correction)."]
     """
     pairs = comparison.groupby(["system_a", "system_b", "measure"], sort=False, observed=True)
-    return [_sentence(rows) for _, rows in pairs]
+    return [*(_sentence(rows) for _, rows in pairs), *_few_queries(comparison)]
+
+
+def _few_queries(comparison: pd.DataFrame) -> list[str]:
+    """Return a sentence on the collections of a comparison with too few queries; none where each has enough."""
+    if "n_queries" not in comparison or not len(comparison):
+        return []
+    counts = comparison.groupby("collection", sort=False, observed=True).n_queries.min()
+    n_few = int((counts < _ENOUGH).sum())
+    if not n_few:
+        return []
+    if len(counts) == 1:
+        return [f"{counted(counts.iloc[0], 'query is', 'queries are')} too few to conclude from."]
+    some = f"{n_few} of the {len(counts)} collections {'has' if n_few == 1 else 'have'}"
+    which = "Each collection has" if n_few == len(counts) else some
+    return [f"{which} fewer than {_ENOUGH} queries, which are too few to conclude from."]
 
 
 def spearman_interval(

@@ -415,27 +415,40 @@ def test_imported_means_are_left_out_and_nothing_fails() -> None:
 
 
 def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
-    """One collection: the difference and p; several: how often it is significant; equal means are called equal."""
+    """One collection: the difference and p; several: how often it is significant; equal means are called equal.
+
+    A last sentence says where there are fewer than 100 queries.
+    """
+    few = "8 queries are too few to conclude from."
     far = {"x": [0.9, 0.8, 0.7, 0.9, 0.8, 0.9, 0.7, 0.8], "y": [0.1, 0.2, 0.1, 0.0, 0.2, 0.1, 0.3, 0.2]}
     one = significance.compare(value_table(far), "nDCG@10", baseline="x")
     assert significance.describe_comparison(one) == [
-        f"y has a lower nDCG@10 than x, by 0.663 on average; the difference is significant (p = {one.p_holm[0]:.3f})."
+        f"y has a lower nDCG@10 than x, by 0.663 on average; the difference is significant (p = {one.p_holm[0]:.3f}).",
+        few,
     ]
     near = {"x": far["x"], "y": [0.7, *far["x"][1:]]}
     unclear = significance.compare(value_table(near), "nDCG@10", baseline="x")
     assert significance.describe_comparison(unclear) == [
-        "y has a lower nDCG@10 than x, by 0.025 on average; the difference is not significant (p = 1.000)."
+        "y has a lower nDCG@10 than x, by 0.025 on average; the difference is not significant (p = 1.000).",
+        few,
     ]
     same = significance.compare(value_table({"x": far["x"], "y": far["x"]}), "nDCG@10", baseline="x")
-    assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average."]
+    assert significance.describe_comparison(same) == ["y and x have the same nDCG@10 on average.", few]
     tiny = significance.describe_comparison(unclear.assign(difference=-0.0004))
     assert tiny == [
-        "y and x differ in nDCG@10 by less than 0.0005 on average; the difference is not significant (p = 1.000)."
+        "y and x differ in nDCG@10 by less than 0.0005 on average; the difference is not significant (p = 1.000).",
+        few,
     ]
     several = pd.concat([one, unclear.assign(collection="d"), same.assign(collection="e")])
     assert significance.describe_comparison(several) == [
-        "y has a significantly higher nDCG@10 than x on none of 3 collections, and a significantly lower one on 1."
+        "y has a significantly higher nDCG@10 than x on none of 3 collections, and a significantly lower one on 1.",
+        "Each collection has fewer than 100 queries, which are too few to conclude from.",
     ]
+    mixed = several.assign(n_queries=[99, 100, 101])
+    assert significance.describe_comparison(mixed)[1:] == [
+        "1 of the 3 collections has fewer than 100 queries, which are too few to conclude from."
+    ]
+    assert len(significance.describe_comparison(one.assign(n_queries=100))) == 1
     assert significance.describe_comparison(one[:0]) == []
     plain = significance.compare(value_table(far), "nDCG@10", baseline="x", correction=None)
     assert significance.describe_comparison(plain)[0].endswith(f"(p = {plain.p[0]:.3f} without correction).")

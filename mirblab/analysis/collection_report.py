@@ -206,7 +206,7 @@ def _copies(collection: Collection, same: RepeatedTexts) -> pd.DataFrame:
 def _notes(same: RepeatedTexts, threshold: float, n_sample: int) -> list[str]:
     notes = [
         f"Near-duplicates: Jaccard similarity of word triples from {threshold:g} on, checked exactly; at the threshold "
-        f"{same.recall:.2%} of the pairs are found, above it more.",
+        f"{100 * same.recall:.2f} % of the pairs are found, above it more.",
         f"Lengths in tokens are counted on at most {n_sample:,} texts a role; the interval is Wilson's, 95 %.",
     ]
     if same.n_cut:
@@ -241,7 +241,7 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 
 def _console_cell(name: object, value: object) -> str:
     is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
-    return shorten_label(f"{value:.1%}" if is_share and value == value else format_value(value), _WIDEST)
+    return shorten_label(f"{100 * value:.1f} %" if is_share and value == value else format_value(value), _WIDEST)
 
 
 def summarize_findings(
@@ -335,7 +335,7 @@ def _on_duplicates(evidence: Evidence) -> Iterator[tuple[float, str]]:
 
 
 def _how_many(count: int, share: float, noun: str, one: str, several: str) -> str:
-    return f"{counted(count, noun)} ({share:.1%}) {one if count == 1 else several}"
+    return f"{counted(count, noun)} ({100 * share:.1f} %) {one if count == 1 else several}"
 
 
 def _on_leaks(evidence: Evidence) -> Iterator[tuple[float, str]]:
@@ -369,15 +369,16 @@ def _on_lengths(evidence: Evidence) -> Iterator[tuple[float, str]]:
         chance = max(evidence.auc, 1 - evidence.auc)
         yield 7 + abs(evidence.auc - 0.5), (
             f"Relevant documents differ in length from the others: one is {longer} than another document in "
-            f"{chance:.0%} of all cases (AUC {evidence.auc:.2f}; 0.5 would mean no difference), so that length alone "
-            "helps to find them: if some documents are only titles, give all documents the same parts; otherwise "
+            f"{100 * chance:.0f} % of all cases (AUC {evidence.auc:.2f}; 0.5 would mean no difference), so that length "
+            "alone helps to find them: if some documents are only titles, give all documents the same parts; otherwise "
             "compare with a system that ranks by length alone.")  # fmt: skip
     for row in evidence.truncation.to_dict("records"):
         if row["share"] >= MUCH / 10:
             many = "documents" if row["role"] == "document" else "queries"
-            seen = f"; 95 %: {row['low']:.1%} to {row['high']:.1%}, from {row['sampled']:,} of {row['texts']:,}"
+            interval = f"{100 * row['low']:.1f} % to {100 * row['high']:.1f} %"
+            seen = f"; 95 %: {interval}, from {row['sampled']:,} of {row['texts']:,}"
             yield 4 * (row["share"] >= MUCH) + row["share"], (
-                f"{row['encoder']} cuts off {row['share']:.1%} of the {many} at {row['max_length']:,} tokens"
+                f"{row['encoder']} cuts off {100 * row['share']:.1f} % of the {many} at {row['max_length']:,} tokens"
                 f"{seen if row['sampled'] < row['texts'] else ''}: the encoder does not see the rest; take an encoder "
                 "with a larger maximum length, or split the texts.")  # fmt: skip
 
@@ -399,8 +400,8 @@ def _on_judgements(evidence: Evidence) -> Iterator[tuple[float, str]]:
     for row in evidence.judged.to_dict("records"):
         if row["what"].startswith("Judged@10") and row["mean"] < 0.9:
             yield 5 + (1 - row["mean"]), (
-                f"{row['what']} is {row['mean']:.0%}: unjudged documents count as not relevant; report prime measures "
-                "as well, or judge the first ten documents: "
+                f"{row['what']} is {100 * row['mean']:.0f} %: unjudged documents count as not relevant; report prime "
+                "measures as well, or judge the first ten documents: "
                 f"lab.judge(runs, '{evidence.collection.name}').")  # fmt: skip
 
 
@@ -412,8 +413,8 @@ def _on_overlap(evidence: Evidence) -> Iterator[tuple[float, str]]:
                 f"example {row['examples']}: do not train or tune on the one and test on the other.")  # fmt: skip
         elif row["near_share"] >= FEW:
             yield 1 + row["near_share"], (
-                f"{row['near_share']:.1%} of the {row['what']} ({row['other']}), {row['share']:.1%} word for word: "
-                "their values are not independent.")  # fmt: skip
+                f"{100 * row['near_share']:.1f} % of the {row['what']} ({row['other']}), "
+                f"{100 * row['share']:.1f} % word for word: their values are not independent.")  # fmt: skip
 
 
 def length_table(collection: Collection) -> tuple[pd.DataFrame, float, float]:

@@ -91,7 +91,8 @@ class FailureClusters:
         more = "more similar" if p <= 0.05 else "not significantly more similar"
         return (
             f"Their contents are {more} to each other than to those of other queries: of the queries nearest to one of "
-            f"them, {share:.0%} belong to them, and {chance:.0%} would by chance (p {format_value(p, how='p')})."
+            f"them, {100 * share:.0f} % belong to them, and {100 * chance:.0f} % would by chance "
+            f"(p {format_value(p, how='p')})."
         )
 
     def _differs(self) -> str:

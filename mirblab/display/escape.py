@@ -167,6 +167,8 @@ def format_value(value: Any, digits: int = 2, how: str = "") -> str:
     (['1,234,567', '−0.12', '–', 'yes'], '0.0001')
     >>> format_value(0.0123, how="p"), format_value(-0.001), format_value(-0.001, how="+.1f")
     ('0.012', '0.00', '+0.0')
+    >>> format_value(0.62, how=".0%")
+    '62 %'
     """
     if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, Real) and value != value):
         return "–"
@@ -176,7 +178,7 @@ def format_value(value: Any, digits: int = 2, how: str = "") -> str:
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if isinstance(value, Real):
         default = "," if isinstance(value, Integral) else f"z,.{digits}f"
-        return format(value, how.replace("+.", "+z.") or default).replace("-", "−")
+        return format(value, how.replace("+.", "+z.") or default).replace("-", "−").replace("%", " %")
     return str(value)
 
 

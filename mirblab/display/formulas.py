@@ -88,7 +88,8 @@ def formula_pair(why: Explanation, query: str, document: str, *, title: str = ""
         for name, latex, tree, nodes in sides
     ]
     names = ", ".join(f"{plain_html(mine)} became {plain_html(its)}" for mine, its in why.renamed)
-    shares = f"score {why.score:.3f}: {why.found:.0%} of the query found, {why.used:.0%} of the document used"
+    found, used = (f"{100 * share:.0f} %" for share in (why.found, why.used))
+    shares = f"score {why.score:.3f}: {found} of the query found, {used} of the document used"
     caption = f"<figcaption>{shares}{'; ' + names if names else ''}</figcaption>"
     head = f'<caption style="text-align:left"><b>{plain_html(title)}</b></caption>' if title else ""
     table = f'<table style="{_TABLE};width:100%">{head}{"".join(rows)}</table>'

@@ -285,7 +285,7 @@ def test_length_that_gives_relevant_documents_away_is_said(make_folder: Make) ->
     folder = make_folder(corpus, queries, "".join(f"q{n}\td{n}\t1\n" for n in range(20)))
     found = collection_report.report(load_folder(folder),
                               encoders=())  # fmt: skip
-    assert any("shorter than another document in 100% of all cases (AUC 0.00" in text for text in found.findings)
+    assert any("shorter than another document in 100 % of all cases (AUC 0.00" in text for text in found.findings)
     assert found.lengths.set_index("texts").loc["relevant documents", "median"] == 4
     same = [{"_id": f"d{n}", "text": f"text {n}"} for n in range(60)]
     equal = load_folder(make_folder(same, queries, "".join(f"q{n}\td{n}\t1\n" for n in range(20)), name="equal"))
@@ -351,10 +351,10 @@ def test_judged_shares_of_runs(odd: Collection) -> None:
 def test_findings_are_sorted_and_shown(odd: Collection) -> None:
     """What makes values wrong comes first; HTML and console show every finding, and markup stays text."""
     found = collection_report.report(odd, encoders=())
-    order = ["1 query (25.0%) is a document and may return itself", "a name of the answer",
+    order = ["1 query (25.0 %) is a document and may return itself", "a name of the answer",
              "are 4 queries in the split 'test': with", "not judged", "a reference that may name",
-             "documents repeat an earlier one", "1 document (16.7%) contains a reference", "a relevant document",
-             "1 query has no relevant document", "1 query (25.0%) nearly repeats another query"]  # fmt: skip
+             "documents repeat an earlier one", "1 document (16.7 %) contains a reference", "a relevant document",
+             "1 query has no relevant document", "1 query (25.0 %) nearly repeats another query"]  # fmt: skip
     assert len(found.findings) == len(order)
     assert all(words in text for words, text in zip(order, found.findings, strict=True)), found.findings
     html, out = found._repr_html_(), io.StringIO()

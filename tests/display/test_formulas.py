@@ -80,7 +80,7 @@ def test_a_pair_says_score_shares_and_names(index):
     """The numbers are those of the explanation."""
     why = explain_match(FORMULAS[0], FORMULAS[1], index)
     page = formulas.formula_pair(why, FORMULAS[0], FORMULAS[1]).data
-    assert f"score {why.score:.3f}" in page and f"{why.found:.0%} of the query" in page
+    assert f"score {why.score:.3f}" in page and f"{100 * why.found:.0f} % of the query" in page
     assert "x became a" in page and "y became b" in page
     rows = lxml.html.fromstring(page).xpath("//tr")
     assert [row.xpath(".//math")[0].text_content() for row in rows] == ["x2+y2", "a2+b2"]

@@ -72,8 +72,8 @@ def test_the_numbers_stand_above_the_map():
     """Means of what the table holds for each point; points without a partner do not count for partners."""
     title = plots.map(POINTS.assign(seed=3, **NUMBERS)).get_title("left")
     assert title == (
-        "seed 3: the map keeps 50% of each statement's 2 nearest; trustworthiness 0.75\n"
-        "partner among the 2 nearest: 50% in the full space, 25% on this map"
+        "seed 3: the map keeps 50 % of each statement's 2 nearest; trustworthiness 0.75\n"
+        "partner among the 2 nearest: 50 % in the full space, 25 % on this map"
     )
     alone = plots.map(POINTS.assign(seed=3, **NUMBERS | {"partner_full": 0, "partner_map": 0})).get_title("left")
     assert alone == title.split("\n")[0]

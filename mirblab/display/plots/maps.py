@@ -206,8 +206,8 @@ def _panel_title(table: pd.DataFrame, alone: bool) -> str:
         return seed
     require_columns(table, "k", "trust", "partner_full", "partner_map")
     k, paired = table.k.iloc[0], table[table.partner_full > 0]
-    kept, trust = f"{table.kept.mean():.0%}", f"trustworthiness {table.trust.mean():.2f}"
-    full, seen = (f"{(paired[column] <= k).mean():.0%}" for column in ("partner_full", "partner_map"))
+    kept, trust = f"{100 * table.kept.mean():.0f} %", f"trustworthiness {table.trust.mean():.2f}"
+    full, seen = (f"{100 * (paired[column] <= k).mean():.0f} %" for column in ("partner_full", "partner_map"))
     if alone:
         near = f"\npartner among the {k} nearest: {full} in the full space, {seen} on this map" if len(paired) else ""
         return f"{seed}: the map keeps {kept} of each statement's {k} nearest; {trust}{near}"

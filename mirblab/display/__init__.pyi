@@ -10,6 +10,7 @@ from .formulas import formula_lists as formula_lists
 from .formulas import formula_pair as formula_pair
 from .grades import grade_scales_table as grade_scales_table
 from .grades import grade_table as grade_table
+from .result_tables import label_notes as label_notes
 from .table_formats import Table as Table
 from .table_formats import sortable_table as sortable_table
 from .text import excerpts as excerpts

@@ -41,6 +41,7 @@ NEW_AXES: Any = None  # the default of a plot's *ax*: `draw_styled` makes new ax
 PlotFunction = TypeVar("PlotFunction", bound=Callable[..., "Axes"])
 _MARKERS = ("o", "s", "D", "^", "v", "P", "d", "<", ">", "p")  # no "X": small, it looks like two diamonds
 _OWN_MARKERS = {"ngram": ">"}  # its turn is at "o", the marker of bm25, with which it is drawn
+_OWN_COLOURS = {"chargrams": _MORE_COLOURS[0]}  # its turn is at the colour of structure, with which it is drawn
 # Systems get colours and markers in this order, the next of each, so that no two look alike; append only.
 _KNOWN = (
     "bm25", "minilm", "bm25+minilm", "bm25>maxsim", "minilm>maxsim", "bm25-okapi", "bm25-mirb",
@@ -213,7 +214,8 @@ def system_style(system: str) -> tuple[str, str]:
     """
     name = str(system).lower()
     place = _KNOWN.index(name) if name in _KNOWN else zlib.crc32(name.encode())
-    return PALETTE[place % len(PALETTE)], _OWN_MARKERS.get(name, _MARKERS[place % len(_MARKERS)])
+    colour = _OWN_COLOURS.get(name, PALETTE[place % len(PALETTE)])
+    return colour, _OWN_MARKERS.get(name, _MARKERS[place % len(_MARKERS)])
 
 
 def figure_styles(names: Iterable[object]) -> dict[str, tuple[str, str]]:

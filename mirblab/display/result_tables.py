@@ -103,6 +103,7 @@ def main_table(
     notes += _equal_notes(equal, n_averages > 0)
     shown = Table(frame, caption or _caption(wanted, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
+    shown.notes += label_notes(shown.labels)
     unclear = [column for column in cells if cells[column] in equal or cells[column] in lacking]
     # Where all systems have the same values on most collections, a difference of averages says little.
     averages = [
@@ -138,6 +139,22 @@ def system_labels(names: Iterable[str]) -> dict[str, str]:
             labels[name] = systems.system(name).label
     counts = Counter(labels.values())
     return {name: label for name, label in labels.items() if counts[label] == 1}
+
+
+def label_notes(labels: Mapping[str, str]) -> list[str]:
+    """Return a note on the names that figures and texts have in place of *labels* (name to label).
+
+    None where they differ in capital letters and blanks only.
+
+    >>> label_notes({"bm25": "BM25", "bm25+minilm": "BM25 + MiniLM", "chargrams": "character n-grams"})
+    ['In figures and in the text, character n-grams is chargrams.']
+    """
+    differing = [
+        f"{label} is {name}"
+        for name, label in labels.items()
+        if "".join(label.lower().split()) != "".join(name.lower().split())
+    ]
+    return [f"In figures and in the text, {', '.join(differing)}."] if differing else []
 
 
 def equal_queries(values: pd.DataFrame, measures: Sequence[str]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -271,6 +288,7 @@ def interval_table(
     ]
     shown = Table(frame, caption or _caption(names, values, percent), notes, digits, is_grid=True)
     shown.labels = system_labels(map(str, frame.index))
+    shown.notes += label_notes(shown.labels)
     shown.add_intervals(*ends)
     if mask is not None:
         add_import_marks(shown, mask, system_origins(values))

@@ -267,17 +267,19 @@ def frame_html(
 
 
 def _number_format(column: pd.Series) -> str:
-    """Return a format with as many digits as the column's largest number needs, "" for a column without floats.
+    """Return a format with as many digits as the column's numbers need, "" for a column without floats.
 
-    >>> [_number_format(pd.Series(numbers)) for numbers in ([0.5, 120.25], [1e-7], [2.0, 3.0])]
-    [',.2f', '.2e', ',.0f']
+    >>> [_number_format(pd.Series(numbers)) for numbers in ([0.5, 120.25], [1e-7], [2.0, 3.0], [0.0, 2e-5, 0.01])]
+    [',.2f', '.2e', ',.0f', '.3g']
     """
     if not pd.api.types.is_float_dtype(column):
         return ""
     numbers = column[column.abs() < float("inf")].abs()
     if not len(numbers) or (numbers % 1 == 0).all():
         return ",.0f"
-    largest = float(numbers.max())
+    largest, smallest = float(numbers.max()), float(numbers[numbers > 0].min())
+    if 1e-3 <= largest < 10 and smallest < 5e-5:  # which four digits would show as 0
+        return ".3g"
     return ".2e" if largest < 1e-3 else ",.4f" if largest < 10 else ",.2f"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
+from seaborn.utils import relative_luminance
 
 from mirblab.core.errors import MirblabError
 from mirblab.display import figures, plots
@@ -188,6 +189,8 @@ def test_a_system_looks_the_same_everywhere() -> None:
     assert figures.system_style("bm25") == ("#0072B2", "o")
     assert len({figures.system_style(name) for name in figures._KNOWN}) == len(figures._KNOWN)
     assert len({figures.system_style(name)[1] for name in ("bm25", "minilm", "ngram", "structure")}) == 4
+    together = figures.figure_styles(["bm25", "minilm", "bm25+minilm", "structure", "chargrams"])
+    assert together["chargrams"] == figures.system_style("chargrams") != together["structure"]
     assert figures.system_style("Voyage-3-Large") == figures.system_style("voyage-3-large")
     colours = [figures.system_style(name)[0] for name in ("bm25", "minilm", "bm25+minilm", "hybrid")]
     assert len(set(colours)) == len(colours)
@@ -453,6 +456,16 @@ def test_a_heatmap_writes_numbers_as_tables_do():
     """With true minus signs, and without a negative zero; an empty cell has a dash."""
     drawn = plots.heatmap(pd.DataFrame({"mini-qa": [-0.254, -0.001, np.nan, 1]}, index=list("abcd")))
     assert [text.get_text() for text in drawn.texts] == ["−0.25", "0.00", "1.00", "–"]
+
+
+@pytest.mark.parametrize("limits", [(0, 1), (-1, 1)])
+def test_the_numbers_of_a_heatmap_differ_clearly_from_their_cells(limits):
+    """By a contrast of 4.5 or more, as WCAG asks of texts, on every colour of the map."""
+    drawn = plots.heatmap(pd.DataFrame([np.linspace(*limits, 21)]), limits=limits)
+    colours = drawn.collections[0].get_facecolor()
+    for text, cell in zip(drawn.texts, colours, strict=True):
+        low, high = sorted(relative_luminance(colour) for colour in (text.get_color(), cell))
+        assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
 def test_the_colours_of_a_heatmap_run_from_0_to_1_or_between_limits():

@@ -560,6 +560,18 @@ def test_a_system_without_formulas_says_so_below_its_values() -> None:
     assert line in result_tables.interval_table(found, significance.bootstrap_intervals(found, n_resamples=10)).notes
 
 
+def test_the_names_that_figures_use_stand_below_a_table_with_other_names() -> None:
+    """Labels that differ in capitals only need no note."""
+    found = make({("bm25", "c", "RR"): [0.5, 1.0], ("chargrams", "c", "RR"): [0.5, 0.2]})
+    label = system("chargrams").label
+    assert label != "chargrams"
+    intervals = significance.bootstrap_intervals(found, n_resamples=9)
+    for shown in (result_tables.main_table(found, "RR"), result_tables.interval_table(found, intervals)):
+        assert f"In figures and in the text, {label} is chargrams." in shown.notes
+    alone = found[found.system == "bm25"]
+    assert not any("In figures" in note for note in result_tables.main_table(alone, "RR").notes)
+
+
 def wide_values(systems: list[str], n_collections: int = 12, measure: str = "RR") -> pd.DataFrame:
     """Return random values of two queries for each system and collection."""
     generator = np.random.default_rng(0)

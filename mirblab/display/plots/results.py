@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FEW_PAIRS = 10  # of a score; fewer have a hollow marker and no interval
 _LETTERS = 28  # of a label that fits one panel
 _FEATURE_LETTERS = 64
+_DARK = 0.18  # luminance of a cell below which white is easier to read than black
 
 _GAP = 0.9  # between two groups of bars, whose width is 0.8
 _TITLE = 27  # characters on a line
@@ -205,12 +206,17 @@ def heatmap(
 
 
 def _draw_grid(ax: Axes, numbers: pd.DataFrame, texts: np.ndarray, **options: Any) -> None:
-    """Draw *numbers* as a grid with *texts* in its cells; missing numbers have no cell."""
+    """Draw *numbers* as a grid with *texts* in its cells, which differ clearly from them; missing ones have no cell."""
     import seaborn as sns
+    from seaborn.utils import relative_luminance
 
     rows, columns = ([str(name) for name in names] for names in (numbers.index, numbers.columns))
     sns.heatmap(numbers.to_numpy(float), annot=texts, fmt="", annot_kws={"fontsize": 8.5}, linewidths=0.6, ax=ax,
                 xticklabels=columns, yticklabels=rows, **options)  # fmt: skip
+    cells = np.asarray(ax.collections[-1].get_facecolor()).reshape(*numbers.shape, 4)
+    for text in ax.texts:  # seaborn's are white on light blue, too
+        column, row = map(int, text.get_position())
+        text.set_color("white" if relative_luminance(cells[row, column]) < _DARK else "black")
     ax.set_xticklabels(columns, rotation=35, ha="right", rotation_mode="anchor")
     ax.tick_params(length=0, labelrotation=0, axis="y")
     ax.tick_params(length=0, axis="x")

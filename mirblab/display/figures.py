@@ -281,6 +281,19 @@ def _draw_empty(ax: Axes) -> Axes:
     return ax
 
 
+def draw_empty_panels(ax: Axes | Sequence[Axes] | None) -> list[Axes]:
+    """Return the given axes, else a new one, without a frame, each with a sentence which says that the table is empty.
+
+    >>> draw_empty_panels(None)[0].texts[0].get_text()
+    'Nothing to show: the table is empty.'
+    """
+    from matplotlib.axes import Axes
+
+    given = [ax] if isinstance(ax, Axes) else list(ax or panel_axes(None, 1, "panels", 1, (6.4, 1.2)))
+    with figure_style():
+        return [_draw_empty(panel) for panel in given]
+
+
 def panel_axes(
     ax: Axes | Sequence[Axes] | None, n: int, what: str, wide: int, size: tuple[float, float], share: bool = True
 ) -> list[Axes]:

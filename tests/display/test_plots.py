@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -19,6 +20,7 @@ from seaborn.utils import relative_luminance
 from mirblab.core.errors import MirblabError
 from mirblab.display import figures, plots
 from mirblab.display.plots import queries
+from mirblab.formula.latex.parser import parse_latex
 
 INTERVALS = pd.DataFrame({
     "collection": "c1", "measure": "nDCG@10", "system": ["bm25", "my$sys_1"], "mean": [0.5, 0.6], "low": [0.4, 0.5],
@@ -47,6 +49,17 @@ EFFECTS = pd.DataFrame(
     columns=EFFECT_COLUMNS,
 )
 SETTINGS = pd.DataFrame({"collection": "one", "measure": "RR", "w": [0.9, 0.1], "value": [0.6, 0.4]})
+MOVED = pd.DataFrame({"doc_id": ["a", "b"], "rank_a": [1, 14], "rank_b": [2, 1], "relevance": [1, None]})
+JUDGED = pd.DataFrame({
+    "doc_id": ["d", "e"], "grade": [1, 0], "is_relevant": [True, False], "bm25": [1.0, 3.0], "minilm": [np.nan, 2.0],
+})  # fmt: skip
+OUTCOMES = pd.DataFrame({
+    "query_id": ["q1", "q2"], "winner": [1.0, 0.2], "loser": [0.5, 0.4], "difference": [0.5, -0.2],
+})  # fmt: skip
+TOKENS = pd.DataFrame([[0.2, 0.9]], index=["ring"], columns=["a", "ring"])
+FUSED = pd.DataFrame({"rank": [1, 2], "doc_id": ["a", "b"], "bm25": [2, 7], "minilm": [1, None]})
+FEATURES = pd.DataFrame({"feature": ["word_count"], "chance": 0.7, "low": 0.6, "high": 0.8, "differs": False})
+HIDDEN = pd.DataFrame({"system": "bm25", "hidden": [0.0, 0.5], "seed": 0, "value": [1.0, 0.9]})
 
 DRAWN: list[tuple[Callable[..., plt.Axes], pd.DataFrame, dict[str, str]]] = [
     (plots.means, INTERVALS, {}),
@@ -56,8 +69,49 @@ DRAWN: list[tuple[Callable[..., plt.Axes], pd.DataFrame, dict[str, str]]] = [
     (plots.p_values, COMPARISON, {}),
     (plots.map, POINTS, {}),
     (plots.bars, COUNTS, {}),
+    (plots.value_scatter, MATRIX, {}),
+    (plots.rank_changes, MOVED.convert_dtypes(), {}),
+    (plots.ranks, JUDGED, {}),
+    (plots.paired_values, OUTCOMES, {}),
+    (plots.token_matches, TOKENS, {}),
+    (plots.fusion_contributions, FUSED, {}),
+    (plots.group_contrasts, FEATURES, {}),
+    (plots.decay, HIDDEN, {}),
+    (plots.tree, parse_latex("x^2+1").table(), {"title": "the layout tree of a formula"}),
 ]
 EACH = pytest.mark.parametrize(("draw", "table", "options"), DRAWN, ids=[draw.__name__ for draw, *_ in DRAWN])
+
+LOG = pd.DataFrame({
+    "system": ["a"] * 3 + ["b"] * 3, "step": [0, 1, 2] * 2, "loss": [np.nan, 2.0, 1.0, np.nan, 3.0, 2.0],
+    "smoothed": [np.nan, 2.0, 1.5, np.nan, 3.0, 2.5], "R@1": [0.1, np.nan, 0.3, 0.2, np.nan, 0.4],
+})  # fmt: skip
+LEADS = pd.DataFrame(
+    [
+        ("set.mm", "2015-01-01", "RR", "m", "bm25", 0.3, 0.2, 0.4),
+        ("set.mm", "2014-01-01", "RR", "m", "bm25", 0.1, 0.0, 0.2),
+        ("set.mm", "2014-01-01", "RR", "n", "bm25", -0.1, -0.3, 0.1),
+        ("mathlib", "2020-02-01", "RR", "m", "bm25", 0.2, 0.1, 0.3),
+    ],
+    columns=["library", "at", "measure", "system_a", "system_b", "difference", "low", "high"],
+)
+CALIBRATION = pd.DataFrame({
+    "collection": ["one", "two"], "system": "bm25", "score": 0.85, "n": 20, "share": 0.5, "low": 0.2, "high": 0.8,
+})  # fmt: skip
+STRATA = INTERVALS.assign(kind="difficulty", label="Low")
+OVERLAPS = pd.DataFrame({"system": ["s", "s", "t", "t"], "rank": [1, 90, 2, 8], "overlap": [0.5, 0.1, 0.4, 0.2]})
+RHO = pd.DataFrame({"system": ["s", "t"], "share": "overlap", "rho": -0.5, "low": -0.7, "high": 0.1})
+
+# Each with two panels.
+IN_PANELS: list[tuple[Callable[..., plt.Axes | list[plt.Axes]], pd.DataFrame, dict[str, Any]]] = [
+    (plots.curve, pd.concat([SETTINGS, SETTINGS.assign(collection="two")]), {"x": "w"}),
+    (plots.effects, EFFECTS, {}),
+    (plots.reliability, CALIBRATION, {}),
+    (plots.periods, LEADS, {}),
+    (plots.strata, STRATA, {}),
+    (plots.overlap, OVERLAPS, {"correlations": RHO}),
+    (plots.learning, LOG, {}),
+]
+PANELS = pytest.mark.parametrize(("draw", "table", "options"), IN_PANELS, ids=[draw.__name__ for draw, *_ in IN_PANELS])
 
 
 def words(ax: plt.Axes) -> str:
@@ -89,6 +143,65 @@ def test_nothing_is_drawn_when_nothing_is_given(draw: Callable, table: pd.DataFr
         assert not ax.has_data()
         assert [text.get_text() for text in ax.texts] == ["Nothing to show: the table is empty."]
         assert not ax.axison
+
+
+@PANELS
+def test_the_given_panels_come_back_labelled(draw: Callable, table: pd.DataFrame, options: dict[str, Any]) -> None:
+    """No figure is opened beside the given one, the table is left as it was, and each panel carries words."""
+    before = table.copy()
+    figure, axes = plt.subplots(1, 2)
+    assert draw(table, ax=list(axes), **options) == list(axes)
+    assert plt.get_fignums() == [figure.number]
+    assert all(ax.has_data() and len(words(ax)) > 20 for ax in axes)
+    pd.testing.assert_frame_equal(table, before)
+
+
+@PANELS
+def test_nothing_is_drawn_in_panels_when_nothing_is_given(
+    draw: Callable, table: pd.DataFrame, options: dict[str, Any]
+) -> None:
+    """An empty table gives a sentence and no ink else, on given axes and on new ones."""
+    for given in ({}, {"ax": plt.subplots()[1]}):
+        (ax,) = np.atleast_1d(draw(table.iloc[:0], **given, **options))
+        assert not ax.has_data()
+        assert [text.get_text() for text in ax.texts] == ["Nothing to show: the table is empty."]
+        assert not ax.axison
+
+
+def test_learning_shows_smoothed_losses_and_what_was_reached() -> None:
+    """Single steps are dots; each model has one line in both panels, from 0 on; one model needs no legend."""
+    loss, reached = plots.learning(LOG)
+    assert [line.get_xydata().tolist() for line in loss.lines] == [
+        [[1, 2.0], [2, 1.0]], [[1, 2.0], [2, 1.5]], [[1, 3.0], [2, 2.0]], [[1, 3.0], [2, 2.5]],
+    ]  # fmt: skip
+    assert [line.get_marker() for line in loss.lines] == [".", "None"] * 2
+    assert [line.get_xydata().tolist() for line in reached.lines] == [[[0, 0.1], [2, 0.3]], [[0, 0.2], [2, 0.4]]]
+    assert [line.get_color() for line in loss.lines[1::2]] == [line.get_color() for line in reached.lines]
+    assert [text.get_text() for text in loss.figure.legends[0].get_texts()] == ["a", "b"]
+    assert "held-out R@1, 0 to 1, higher is better" in reached.get_ylabel().replace("\n", " ")
+    assert loss.get_ylim()[0] == reached.get_ylim()[0] == 0
+    assert plots.learning(LOG[LOG.system == "a"].drop(columns="system"))[0].figure.legends == []
+    with pytest.raises(MirblabError, match="no column 'RR'"):
+        plots.learning(LOG, measure="RR")
+
+
+def test_periods_stand_in_the_order_of_their_days() -> None:
+    """One panel for each library; systems stand side by side, each difference with its interval."""
+    first, second = plots.periods(LEADS)
+    assert [panel.get_title("left") for panel in (first, second)] == ["set.mm", "mathlib"]
+    assert [label.get_text() for label in first.get_xticklabels()] == ["2014-01-01", "2015-01-01"]
+    of_m, of_n, zero = first.lines
+    np.testing.assert_allclose(of_m.get_xydata(), [[-0.08, 0.1], [0.92, 0.3]])
+    np.testing.assert_allclose(of_n.get_xydata(), [[0.08, -0.1]])
+    assert set(zero.get_ydata()) == {0}
+    ends = [segment.tolist() for intervals in first.collections for segment in intervals.get_segments()]
+    np.testing.assert_allclose(
+        ends, [[[-0.08, 0.0], [-0.08, 0.2]], [[0.92, 0.2], [0.92, 0.4]], [[0.08, -0.3], [0.08, 0.1]]]
+    )
+    assert first.get_ylabel() == "difference in RR\nfrom bm25, −1 to 1"
+    assert [text.get_text() for text in first.figure.legends[0].get_texts()] == ["m", "n"]
+    with pytest.raises(MirblabError, match="2 collections need as many axes, found 1"):
+        plots.periods(LEADS, ax=plt.subplots()[1])
 
 
 @pytest.mark.parametrize("draw", [plots.means, plots.depth_curve, plots.heatmap])
@@ -163,8 +276,7 @@ def test_the_depth_curve_shows_ceiling_and_first_stage() -> None:
 
 def test_markers_at_the_top_of_the_axis_are_drawn_whole() -> None:
     """A value of 1 is so near to the top that its marker would be cut there."""
-    hidden = pd.DataFrame({"system": "bm25", "hidden": [0.0, 0.5], "seed": 0, "value": [1.0, 0.9]})
-    for ax in (plots.decay(hidden), plots.depth_curve(DEPTHS.assign(value=1.0))):
+    for ax in (plots.decay(HIDDEN), plots.depth_curve(DEPTHS.assign(value=1.0))):
         marked = [line for line in ax.lines if line.get_marker() != "None"]
         assert [line.get_clip_on() for line in marked] == [False]
 
@@ -374,12 +486,10 @@ def test_effects_are_drawn_on_given_axes():
         plots.effects(EFFECTS, ax=both[0])
 
 
-def test_effects_and_curves_refuse_wrong_tables():
-    """A column that is missing, and a table without rows."""
-    with pytest.raises(MirblabError, match="high"):
+def test_effects_refuse_a_table_without_a_column():
+    """Which is named."""
+    with pytest.raises(MirblabError, match="no column 'high'"):
         plots.effects(EFFECTS.drop(columns="high"))
-    with pytest.raises(MirblabError, match="empty"):
-        plots.curve(SETTINGS[:0], x="w")
 
 
 def test_many_collections_are_rows_with_one_panel_for_each_system():
@@ -411,8 +521,7 @@ def test_a_hollow_dot_whose_interval_excludes_zero_is_explained(column: str, wor
     assert even[1].get_text() == f"not significant{words_of_it}"
     of_one = plots.effects(table.assign(p=0.2))[0].figure.legends[0].get_texts()[0]
     assert of_one.get_text() == ("significant" if column != "p" else f"significant{words_of_it}")
-    features = pd.DataFrame({"feature": ["word_count"], "chance": 0.7, "low": 0.6, "high": 0.8, "differs": False})
-    ax = plots.group_contrasts(features)
+    ax = plots.group_contrasts(FEATURES)
     assert ax.get_yticklabels()[0].get_text() == "word count"
     assert "may exclude 0.5" in ax.figure.legends[0].get_texts()[1].get_text()
 

@@ -10,7 +10,16 @@ import pandas as pd
 
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.display.escape import format_value
-from mirblab.display.figures import GREY, PALETTE, draw_styled, figure_style, legend_beside, panel_axes, require_columns
+from mirblab.display.figures import (
+    GREY,
+    PALETTE,
+    draw_empty_panels,
+    draw_styled,
+    figure_style,
+    legend_beside,
+    panel_axes,
+    require_columns,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,20 +246,20 @@ def overlap(
     *table* is from `partners.overlap_points`: system, rank and *share* (overlap, rival_overlap or margin). Each dot is
     a statement; the line joins the median ranks of equally large groups by *share*, with 95 % bootstrap intervals.
     *correlations* is from `partners.rank_correlations`, shown in the titles. All panels, one per system, have the same
-    scales; overlaps, mostly small, are drawn by their square root. Raises MirblabError for an empty table, and for a
-    system without a correlation of this share.
+    scales; overlaps, mostly small, are drawn by their square root. Raises MirblabError for a system without a
+    correlation of this share.
 
     >>> points = pd.DataFrame({"system": "bm25", "rank": [1, 90], "overlap": [0.5, 0.1]})
     >>> rho = pd.DataFrame({"system": ["bm25"], "share": ["overlap"], "rho": [-0.8], "low": [-0.9], "high": [-0.6]})
     >>> overlap(points, rho)[0].get_title("left")
     'bm25\\nρ = −0.80 [−0.90, −0.60]'
     """
+    check_known("share", share, _AXES)
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "system", "rank", share)
     require_columns(correlations, "system", "share", "rho", "low", "high")
-    check_known("share", share, _AXES)
     groups = list(table.groupby("system", sort=False, observed=True))
-    if not groups:
-        raise MirblabError("the table is empty, so there is nothing to draw")
     wide = min(len(groups), _WIDE)
     axes = panel_axes(ax, len(groups), "systems", wide, (max(4.4, 1.2 + 2.5 * wide), 3.3))
     with figure_style():

@@ -16,6 +16,7 @@ from mirblab.display.figures import (
     GREY,
     NEW_AXES,
     PALETTE,
+    draw_empty_panels,
     draw_styled,
     figure_style,
     figure_styles,
@@ -268,11 +269,13 @@ def effects(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     >>> effects(pd.DataFrame([row], columns=names))[0].get_xlabel()
     'change of RR,\\n−1 to 1, right of 0: better'
     """
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "collection", "measure", "system_a", "difference", "low", "high", "significant")
     counts = table[["collection", "system_a"]].nunique()
     is_turned = counts.collection > max(4, counts.system_a) and table.measure.nunique() == 1
     by, other = ("system_a", "collection") if is_turned else ("collection", "system_a")
-    height = 1.3 + 0.3 * max((len(rows) for _, rows in _groups(table, by)), default=0)
+    height = 1.3 + 0.3 * max(len(rows) for _, rows in _groups(table, by))
     panels = _panels(table, by, ax, height, True)
     with figure_style():
         for panel, rows in panels:
@@ -360,6 +363,8 @@ def curve(table: pd.DataFrame, *, x: str, ax: Axes | Sequence[Axes] | None = Non
     """
     import seaborn as sns
 
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "collection", "measure", x, "value")
     panels = _panels(table, "collection", ax, 3.4, False)
     with figure_style():
@@ -393,6 +398,8 @@ def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None)
     >>> reliability(pd.DataFrame([row]))[0].get_xlabel()
     'mean score of the pairs, 0 to 1'
     """
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "collection", "system", "score", "n", "share", "low", "high")
     panels, lines = _panels(table, "collection", ax, 3.4, True), dict[str, Any]()
     styles = figure_styles(table.system)
@@ -417,8 +424,6 @@ def reliability(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None)
 def _panels(
     table: pd.DataFrame, by: str, ax: Axes | Sequence[Axes] | None, height: float, share: bool
 ) -> list[tuple[Axes, pd.DataFrame]]:
-    if table.empty:
-        raise MirblabError("the table is empty, so there is nothing to draw")
     groups = _groups(table, by)
     wide = min(len(groups), _COLUMNS.get(len(groups), 3) if by == "system_a" else 2)  # that stay legible on a page
     size = (max(4.6, 1.4 + (2.9 if wide < 3 else 2.2) * wide), height)
@@ -476,6 +481,8 @@ def periods(table: pd.DataFrame, *, ax: Axes | Sequence[Axes] | None = None) -> 
     >>> ax.get_title("left"), [text.get_text() for text in ax.get_xticklabels()]
     ('set.mm', ['2014-01-01'])
     """
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "library", "at", "measure", "system_a", "system_b", "difference", "low", "high")
     panels, styles = _panels(table, "library", ax, 3.4, False), figure_styles(table.system_a.unique())
     with figure_style():
@@ -591,6 +598,8 @@ def learning(table: pd.DataFrame, *, measure: str = "R@1", ax: Sequence[Axes] | 
     >>> learning(log)[1].lines[0].get_ydata().tolist()
     [0.1, 0.3]
     """
+    if table.empty:
+        return draw_empty_panels(ax)
     require_columns(table, "step", "loss", "smoothed", measure)
     table = table if "system" in table else table.assign(system="")
     axes = panel_axes(ax, 2, "panels", 2, (8.4, 3.2), False)

@@ -72,6 +72,7 @@ _FORMULA_OR_DOLLAR = re.compile(r"(<(math|code)\b.*?</\2>)|\\\$", re.DOTALL)
 _SIGNS = {
     r"\|": r"\Vert ", "|": r"\vert ", r"\>": r"\:", "<": r"\lt ", ">": r"\gt ", "](": "] (", "`": r"\text{‘}",
 }  # fmt: skip
+_SIGN = re.compile(r"^(\+?)(?=[,.])")  # of a format specification, after which "z" lets no zero be negative
 _LONGEST_LINE = 40  # characters of a text that stands in one line
 # Formulas with commands that read or write files, or redefine others, stay text, since the LaTeX is to be compiled.
 _COMMANDS = re.compile(
@@ -177,8 +178,8 @@ def format_value(value: Any, digits: int = 2, how: str = "") -> str:
     if isinstance(value, Real) and how == "p":
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if isinstance(value, Real):
-        default = "," if isinstance(value, Integral) else f"z,.{digits}f"
-        return format(value, how.replace("+.", "+z.") or default).replace("-", "−").replace("%", " %")
+        chosen = how or "," if isinstance(value, Integral) else _SIGN.sub(r"\1z", how or f",.{digits}f")
+        return format(value, chosen).replace("-", "−").replace("%", " %")
     return str(value)
 
 

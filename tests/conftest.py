@@ -47,6 +47,60 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
+def shared_file(shared: Path) -> Callable[[str], Path]:
+    """Return a function that names a file or folder of the shared data, by its path or a pattern which it matches.
+
+    A test that needs one is skipped without it.
+    """
+
+    def find(place: str) -> Path:
+        for path in shared.glob(place):
+            return path
+        pytest.skip(f"{place} is not in the shared data")
+
+    return find
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a home folder of its own, which is not there yet, and return it."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("MIRBLAB_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture
+def own(home: Path) -> Callable[[str, str | bytes], Path]:
+    """Give the test a home of its own, and return a function that writes a file of the registry there."""
+
+    def write(kind: str, content: str | bytes) -> Path:
+        path = home / "registry" / f"{kind}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def in_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that takes longer than a minute, which a busy machine needs for five seconds; wait for no disk."""
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    if not hasattr(signal, "SIGALRM"):  # Windows has no alarm
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError("the test takes longer than a minute")
+
+
+@pytest.fixture(scope="session")
 def abandoned() -> Callable[[Path], Path]:
     """Return a function that says under which name a process of this machine, which has ended, was writing a path."""
     ended = subprocess.Popen([sys.executable, "-c", ""])

@@ -6,9 +6,9 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -16,27 +16,28 @@ import pytest
 from mirblab.core import network
 
 
-class Slow(BaseHTTPRequestHandler):
-    """Accepts at once, and answers late or never."""
-
-    def do_HEAD(self) -> None:
-        time.sleep(1.5)
-
-
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Return the port of a server on this machine that accepts connections."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+    """Return the port of a server on this machine that accepts connections at once, and answers none."""
+    is_over = Event()
+
+    class Silent(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            is_over.wait()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port
+        is_over.set()
         server.shutdown()
 
 
-def closed() -> int:
-    """Return a port on which nothing listens."""
+@pytest.fixture
+def closed() -> Iterator[int]:
+    """Return a port on which nothing listens, and which no other program can take meanwhile."""
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))
-        return line.getsockname()[1]
+        yield line.getsockname()[1]
 
 
 @pytest.fixture(autouse=True)
@@ -51,20 +52,18 @@ def test_a_server_that_accepts_is_reached_however_slowly_it_answers(port: int) -
     assert network.unreachable_reason(f"http://127.0.0.1:{port}", 0.5) == ""
 
 
-def test_a_closed_door_is_known_at_once() -> None:
+def test_a_closed_door_is_known_at_once(closed: int, in_time: None) -> None:
     """With the address and the system's words."""
-    begin = time.perf_counter()
-    assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed()}")
-    assert time.perf_counter() - begin < 1
+    assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed}")
 
 
-def test_a_name_that_is_never_looked_up_costs_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_is_never_looked_up_costs_no_more_than_the_limit(
+    monkeypatch: pytest.MonkeyPatch, in_time: None
+) -> None:
     """A resolver that does not answer knows no limit of its own."""
     release = Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [] if release.wait(20) else [])
-    begin = time.perf_counter()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [] if release.wait() else [])
     assert network.unreachable_reason("https://huggingface.co", 0.2) == "no answer in 0.2 s"
-    assert time.perf_counter() - begin < 2
     release.set()
 
 
@@ -76,9 +75,9 @@ def test_one_way_that_is_blocked_does_not_cost_the_other(port: int, monkeypatch:
     assert network.unreachable_reason("http://two.example", 1.0) == ""
 
 
-def test_a_proxy_is_asked_where_one_is_set(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_asked_where_one_is_set(port: int, closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not there is named; the address itself is not tried then."""
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed()}")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed}")
     assert network.unreachable_reason("http://mirblab.example").startswith("by the proxy: ")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
     assert network.unreachable_reason("http://mirblab.example", 0.5) == ""  # connected, and slow
@@ -92,24 +91,21 @@ RERANKER = (
 
 
 @pytest.mark.parametrize("code", [MODEL, DATASET, RERANKER], ids=["model", "dataset", "reranker"])
-def test_a_machine_without_a_network_says_so_within_seconds(code: str, tmp_path_factory: Callable) -> None:
+def test_a_machine_without_a_network_says_so(code: str, closed: int, tmp_path: Path) -> None:
     """What is missing, and what to do; no library repeats its questions meanwhile."""
-    folder = tmp_path_factory.mktemp("offline")
-    own = {"MIRBLAB_HOME": str(folder), "HF_HOME": str(folder), "HF_ENDPOINT": f"http://127.0.0.1:{closed()}"}
-    timed = f"import time\nbegin = time.perf_counter()\n{TRY}".format(code="\n    ".join(code.splitlines()))
+    own = {"MIRBLAB_HOME": str(tmp_path), "HF_HOME": str(tmp_path), "HF_ENDPOINT": f"http://127.0.0.1:{closed}"}
+    script = TRY.format(code="\n    ".join(code.splitlines()))
     environment = {**os.environ, **own, "HF_HUB_OFFLINE": "0"}
-    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, env=environment, check=True)
-    seconds, said = done.stdout.split(" ", 1)
-    assert "is not on this machine" in said
-    assert "the Hub cannot be reached" in said
-    assert "where there is a network" in said
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert "is not on this machine" in done.stdout
+    assert "the Hub cannot be reached" in done.stdout
+    assert "where there is a network" in done.stdout
     assert "Retrying" not in done.stderr
-    assert float(seconds) < 10  # 3 s at most for the question, the rest is what a busy machine imports
 
 
 TRY = """
 try:
     {code}
 except ValueError as error:
-    print(time.perf_counter() - begin, error)
+    print(error)
 """

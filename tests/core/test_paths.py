@@ -10,12 +10,12 @@ import pickle
 import shutil
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from peak_memory import peak_memory
 
 import mirblab
 from mirblab.core import atomic_files, paths
@@ -245,10 +245,8 @@ def test_a_digest_of_content_does_not_hold_a_file_in_memory(tmp_path: Path) -> N
     with open(large, "wb") as file:
         file.truncate(32_000_000)
     (large.parent / ".hidden").write_bytes(b"x")
-    tracemalloc.start()
-    digests = [paths.content_digest(path) for path in (large, large.parent)]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with peak_memory() as peak:
+        digests = [paths.content_digest(path) for path in (large, large.parent)]
     pieces = (large.read_bytes(), b"large.trec\0" + large.read_bytes())
-    assert digests == [hashlib.blake2b(piece, digest_size=16).digest() for piece in pieces] and peak < 4_000_000
+    assert digests == [hashlib.blake2b(piece, digest_size=16).digest() for piece in pieces] and peak.n_bytes < 4_000_000
     assert paths.content_digest(tmp_path / "absent") == hashlib.blake2b(digest_size=16).digest()

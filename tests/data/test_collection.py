@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -268,11 +269,11 @@ def test_a_card_with_an_unknown_rule_gets_a_suggestion(make_folder):
         load_folder(make_folder(card='candidates = "juged"\n'))
 
 
-def test_every_shared_collection_loads(shared: Path):
+def test_every_shared_collection_loads(shared_file: Callable[[str], Path]):
     """Counts of reference/data.md."""
     counts = {"stacks-qa": (648, 11_512), "setmm": (2_000, 23_516), "ntcir12-wfb": (20, 3_490), "mse-dup": (354, 8_537)}
     for name, (n_queries, n_documents) in counts.items():
-        found = load_folder(shared / "data" / name)
+        found = load_folder(shared_file(f"data/{name}"))
         assert (len(found.queries), len(found.corpus)) == (n_queries, n_documents)
 
 

@@ -9,13 +9,13 @@ import random
 import shutil
 import subprocess
 import sys
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from peak_memory import peak_memory
 from pyarrow import parquet
 from tiny_encoder import make_model
 
@@ -105,10 +105,9 @@ def test_repeated_texts_are_counted_in_the_memory_of_their_hashes():
     hashes = bytearray(random.Random(0).randbytes(16 * 100_000))
     hashes[:160], hashes[-16:] = hashes[800:960], hashes[800:815] + bytes([hashes[815] ^ 1])
     hashes[320:352] = bytes(32)
-    tracemalloc.start()
-    assert count_repeats(hashes) == 11
-    assert tracemalloc.get_traced_memory()[1] < 2 * 100_000
-    tracemalloc.stop()
+    with peak_memory() as peak:
+        assert count_repeats(hashes) == 11
+    assert peak.n_bytes < 2 * 100_000
     assert count_repeats(bytearray()) == 0
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import threading
-import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peak_memory import peak_memory
 from pyarrow import parquet
 
 from mirblab.core.errors import MirblabError
@@ -491,11 +491,9 @@ def test_a_large_run_takes_fourteen_bytes_a_row():
     run = from_positions(np.repeat(np.arange(n_queries), depth), positions, np.tile(-np.arange(depth), n_queries),
                          pd.Index([f"q{number:04}" for number in range(n_queries)]), ids, "s", "c")  # fmt: skip
     assert run.memory_usage(index=False, deep=False).sum() < 15 * len(run) + 100_000 * 16
-    tracemalloc.start()
-    order_run(run)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 20 * len(run)
+    with peak_memory() as peak:
+        order_run(run)
+    assert peak.n_bytes < 20 * len(run)
 
 
 def test_a_frame_of_pyterrier_is_a_run():

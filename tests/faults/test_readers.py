@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,20 +53,6 @@ def test_sound_inputs_are_read(reader: Reader, tmp_path: Path):
     for content in reader.valid:
         path.write_bytes(content)
         reader.read(path)
-
-
-@pytest.fixture
-def in_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fail a test that takes longer than a minute, which a busy machine needs for five seconds; wait for no disk."""
-    monkeypatch.setattr("os.fsync", lambda _: None)
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-
-
-def _too_long(*_: object) -> None:
-    raise TimeoutError("a reader hangs")
 
 
 def attempt(reader: Reader, path: Path, content: bytes) -> None:

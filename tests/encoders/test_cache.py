@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.encoders import cache, spaces, token_vectors
 from mirblab.encoders import cache as encoders_cache
 from mirblab.encoders.cache import KeyIndex, VectorStore
-from mirblab.encoders.token_vectors import TokenStore
+from mirblab.encoders.token_vectors import StoredTokens, TokenStore
 
 
 @pytest.fixture
@@ -34,6 +35,32 @@ def store(tmp_path: Path) -> VectorStore:
     store = VectorStore(tmp_path, SPACE)
     store.append(names(30), rows(names(30)))
     store.append(names(20, 30), rows(names(20, 30)))
+    return store
+
+
+Kind = type[VectorStore] | type[TokenStore]
+
+
+def contents(kind: Kind, texts: list[str], d: int = 6) -> Any:
+    """Return what a store of this kind keeps for each text: a vector, or that vector as one row of token vectors."""
+    return rows(texts, d) if kind is VectorStore else list(rows(texts, d)[:, None])
+
+
+def check_contents(found: Any, texts: list[str], start: int = 0) -> None:
+    """Compare what was read, from a position on, with what was stored: token vectors as float16."""
+    if isinstance(found, StoredTokens):
+        expected = rows(texts).astype(np.float16).astype(np.float32)
+        np.testing.assert_array_equal(found.block(start, start + len(texts)), expected)
+    else:
+        np.testing.assert_array_equal(found[start : start + len(texts)], rows(texts))
+
+
+@pytest.fixture(params=[VectorStore, TokenStore])
+def either(tmp_path: Path, request: pytest.FixtureRequest) -> VectorStore | TokenStore:
+    """Return a store of vectors, or one of token vectors, with 50 texts in two shards."""
+    store = request.param(tmp_path, SPACE)
+    for texts in (names(30), names(20, 30)):
+        store.append(texts, contents(request.param, texts))
     return store
 
 
@@ -178,19 +205,20 @@ def test_of_texts_stored_twice_the_oldest_vector_is_read(tmp_path: Path) -> None
     assert (VectorStore(tmp_path, SPACE).read(["a", "b"])[0] == 1.0).all()
 
 
-@pytest.mark.parametrize("d", [4, 5])
-def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path, d: int) -> None:
-    """Whichever byte of a shard changes, header, checksums, vectors or keys, nothing wrong is ever read."""
-    store = VectorStore(tmp_path, SPACE | {"dimensions": d})
-    store.append(names(4), rows(names(4), d))
+@pytest.mark.parametrize(("kind", "d"), [(VectorStore, 4), (VectorStore, 5), (TokenStore, 4)])
+def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path, kind: Kind, d: int) -> None:
+    """Whichever byte of a shard changes, header, checksums, vectors, ends or keys, nothing wrong is ever read."""
+    store = kind(tmp_path, SPACE | {"dimensions": d})
+    store.append(names(4), contents(kind, names(4), d))
     path = shards(store)[0]
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole)
         flip(path, at)
         with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
-            vectors, missing = VectorStore(tmp_path, store.space).read(names(4))
-        assert missing.tolist() == [0, 1, 2, 3] and np.isnan(vectors).all(), f"byte {at}"
+            found, missing = kind(tmp_path, store.space).read(names(4))
+        assert missing.tolist() == [0, 1, 2, 3], f"byte {at}"
+        assert kind is TokenStore or np.isnan(found).all(), f"byte {at}"
         assert not path.exists() and path.with_name(path.name + ".damaged").exists()
 
 
@@ -207,9 +235,9 @@ def test_two_signs_flipped_in_one_row_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("content", ["empty", "cut", "longer", "foreign", "text", "huge header"])
-def test_a_file_that_is_no_whole_shard_is_set_aside(store: VectorStore, content: str) -> None:
+def test_a_file_that_is_no_whole_shard_is_set_aside(either: VectorStore | TokenStore, content: str) -> None:
     """Truncated, empty, lengthened and foreign files are named in a warning; the rest is read."""
-    path = shards(store)[0]
+    path = shards(either)[0]
     whole = path.read_bytes()
     made = {
         "empty": b"", "cut": whole[:-1], "longer": whole + b"\0",
@@ -218,17 +246,24 @@ def test_a_file_that_is_no_whole_shard_is_set_aside(store: VectorStore, content:
     }  # fmt: skip
     path.write_bytes(made[content])
     with pytest.warns(UserWarning, match=path.name):
-        vectors, missing = VectorStore(store.path.parent, SPACE).read(names(50))
+        found, missing = type(either)(either.path.parent, SPACE).read(names(50))
     assert missing.tolist() == list(range(30))
-    np.testing.assert_array_equal(vectors[30:], rows(names(20, 30)))
+    check_contents(found, names(20, 30), start=30)
 
 
-def test_damage_after_a_store_was_opened_is_noticed(store: VectorStore) -> None:
-    """A shard that changes under an open store is opened again, cut files included, and set aside."""
-    store.read(names(50))
-    shards(store)[1].write_bytes(shards(store)[1].read_bytes()[:-100])
+def test_damage_after_a_store_was_opened_is_noticed(either: VectorStore | TokenStore) -> None:
+    """A shard that changes under an open store is opened again and set aside; another that has the texts answers."""
+    either.append(names(30), contents(type(either), names(30)))
+    first, second, _ = shards(either)
+    either.read(names(50))
+    flip(first, -3)
+    with pytest.warns(UserWarning, match=f"{first.name} .*set aside"):
+        found, missing = either.read(names(50))
+    assert not len(missing)
+    check_contents(found, names(50))
+    second.write_bytes(second.read_bytes()[:-100])
     with pytest.warns(UserWarning, match="bytes long instead of"):
-        assert store.read(names(50))[1].tolist() == list(range(30, 50))
+        assert either.read(names(50))[1].tolist() == list(range(30, 50))
 
 
 def test_a_damaged_shard_that_cannot_be_renamed_is_passed_over(
@@ -260,15 +295,15 @@ def test_texts_of_a_damaged_shard_are_read_from_another_that_has_them(store: Vec
     np.testing.assert_array_equal(vectors[:10], rows(names(10)))
 
 
-def test_verify_names_damaged_shards_and_sets_them_aside(store: VectorStore) -> None:
+def test_verify_names_damaged_shards_and_sets_them_aside(either: VectorStore | TokenStore) -> None:
     """Every row is checked, also those that nobody asked for."""
-    assert store.verify() == []
-    first, second = shards(store)
+    assert either.verify() == []
+    first, second = shards(either)
     flip(first, first.stat().st_size - 30 * 16 - 3)
     flip(second, second.stat().st_size - 1)
-    with pytest.warns(UserWarning):
-        assert VectorStore(store.path.parent, SPACE).verify() == [first.name, second.name]
-    assert VectorStore(store.path.parent, SPACE).sizes()["damaged"] == 2
+    with pytest.warns(UserWarning, match="set aside"):
+        assert type(either)(either.path.parent, SPACE).verify() == [first.name, second.name]
+    assert type(either)(either.path.parent, SPACE).sizes()["damaged"] == 2
 
 
 def test_partial_files_are_ignored_and_swept_when_their_writer_has_ended(

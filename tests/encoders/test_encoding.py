@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -31,13 +30,6 @@ from mirblab.retrieval import systems
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a sentence-transformers folder: a tiny BERT with random weights, mean pooling, 24 tokens, 16 numbers."""
     return make_model(tmp_path_factory.mktemp("model") / "tiny")
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the test a cache of its own."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -356,55 +348,6 @@ def test_a_vector_that_is_not_finite_names_its_text_and_keeps_the_others(
     before, left = sum(passes), tiny.missing(texts)
     tiny.vectors(texts)
     assert sum(passes) - before == left
-
-
-def encode_slowly(folder: Path, stored: Any, pause: float) -> None:
-    """Encode 200 texts in chunks of about ten, and tell *stored* how many of each are stored."""
-    encoding.TEXTS, encoding.TOKENS_PER_BATCH["cpu"] = 10, 96
-    append = encoding.VectorStore.append
-
-    def append_and_tell(store: encoding.VectorStore, texts: list[str], vectors: np.ndarray) -> None:
-        append(store, texts, vectors)
-        stored.put(len(texts))
-        time.sleep(pause)
-
-    encoding.VectorStore.append = append_and_tell
-    encoding.encoder(folder).vectors(sentences(200))
-
-
-def start_child(folder: Path, pause: float) -> tuple[BaseProcess, Any]:
-    """Return a fork of this process which encodes, and a queue with the sizes of what it stored."""
-    fork = multiprocessing.get_context("fork")
-    stored = fork.SimpleQueue()
-    child = fork.Process(target=encode_slowly, args=[folder, stored, pause])
-    child.start()
-    return child, stored
-
-
-def test_a_killed_process_is_resumed_where_it_stopped(
-    tiny: Encoder, folder: Path, home: Path, passes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """kill -9 in the middle: the next call encodes what was not stored, and the vectors are those of a whole run."""
-    child, sizes = start_child(folder, 0.2)
-    stored = sum(sizes.get() for _ in range(4))
-    child.kill()
-    child.join()
-    left = tiny.missing(sentences(200))
-    assert 0 < left <= 200 - stored
-    resumed = tiny.vectors(sentences(200))
-    assert sum(passes) == left
-    monkeypatch.setenv("MIRBLAB_HOME", str(home / "other"))
-    np.testing.assert_allclose(resumed, tiny.vectors(sentences(200)), atol=1e-6)
-
-
-@pytest.mark.faults
-def test_two_processes_encode_the_same_texts_at_once(tiny: Encoder, folder: Path, home: Path) -> None:
-    """Both end well and what they leave is right."""
-    children = [start_child(folder, 0.0)[0] for _ in range(2)]
-    for child in children:
-        child.join(120)
-    assert [child.exitcode for child in children] == [0, 0] and tiny.missing(sentences(200)) == 0
-    np.testing.assert_allclose(tiny.vectors(sentences(200)), plain(folder, sentences(200)), atol=1e-6)
 
 
 def encode_two_collections(home: Path, answer: Path, killed_at: int) -> None:

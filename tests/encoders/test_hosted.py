@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vendor_server import DIMENSIONS, VendorServer, changed, dropped, running, slow, status, vector
+from vendor_server import DIMENSIONS, VendorServer, changed, dropped, held, running, status, vector
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -38,18 +38,18 @@ INPUT_TYPES = {
 
 
 class Watch(limits.Clock):
-    """A clock that does not wait: it writes down what it was asked for, and its time goes on by so much."""
+    """A clock that does not wait: it writes down what it was asked for, and its time goes on by so much and no more."""
 
     def __init__(self) -> None:
         self.waits: list[float] = []
-        self.offset = 0.0
+        self.time = 1000.0
 
     def now(self) -> float:
-        return time.monotonic() + self.offset
+        return self.time
 
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
-        self.offset += seconds
+        self.time += seconds
         await asyncio.sleep(0)
 
 
@@ -61,12 +61,20 @@ def server() -> Iterator[VendorServer]:
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test its own home, a known key, and no budget."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("MIRBLAB_BUDGET", raising=False)
     for name in ("OPENAI_API_KEY", "COHERE_API_KEY", "VOYAGE_API_KEY"):
         monkeypatch.setenv(name, KEY)
+
+
+@pytest.fixture
+def wound_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Return what is set when the first Ctrl-C has stopped the sending; answers on the way get an hour after it."""
+    event, wind_up = threading.Event(), client.Client._wind_up
+    monkeypatch.setattr(client, "GRACE", 3600.0)
+    monkeypatch.setattr(client.Client, "_wind_up", lambda self: (wind_up(self), event.set()))
+    return event
 
 
 @pytest.fixture
@@ -175,14 +183,27 @@ def test_a_text_that_openai_may_refuse_goes_alone(server: VendorServer):
     assert sorted(len(body["input"]) for body in server.requests) == [1, 1, 1]
 
 
-def test_a_few_requests_are_on_the_way_at_once(server: VendorServer):
-    """Four by default, `in_flight` by the entry."""
-    server.always = slow(0.1)
-    list(client.embed(entry(server, batch_texts=1), texts_of(12), "document"))
-    assert server.busiest == 4
-    server.busiest = 0
-    list(client.embed(entry(server, batch_texts=1, in_flight=2), texts_of(6), "document"))
-    assert server.busiest == 2
+@pytest.mark.parametrize(("settings", "n"), [({}, 4), ({"in_flight": 2}, 2)])
+def test_a_few_requests_are_on_the_way_at_once(
+    server: VendorServer, settings: dict[str, int], n: int, monkeypatch: pytest.MonkeyPatch, in_time: None
+):
+    """Four by default, `in_flight` by the entry; the server answers when so many are there."""
+    together, attempt = threading.Barrier(n), client.Client._attempt
+    sent, most = 0, 0
+
+    async def count(*given: Any) -> np.ndarray:
+        nonlocal sent, most
+        sent += 1
+        most = max(most, sent)
+        try:
+            return await attempt(*given)
+        finally:
+            sent -= 1
+
+    monkeypatch.setattr(client.Client, "_attempt", count)
+    server.always = lambda handler, body: (together.wait(), handler.embed(body))
+    list(client.embed(entry(server, batch_texts=1, **settings), texts_of(12), "document"))
+    assert most == n
 
 
 def test_it_works_inside_a_running_event_loop(server: VendorServer):
@@ -194,12 +215,22 @@ def test_it_works_inside_a_running_event_loop(server: VendorServer):
     assert np.array_equal(asyncio.run(cell()), expected(["x"]))
 
 
-def test_a_slow_reader_makes_the_sending_wait(server: VendorServer):
-    """A paused loop must not go on spending: at most three times `in_flight` requests are ahead of it."""
+def test_a_slow_reader_makes_the_sending_wait(server: VendorServer, monkeypatch: pytest.MonkeyPatch, in_time: None):
+    """A paused loop must not go on spending: when both workers wait, twice `in_flight` requests are ahead of it."""
+    waiting = threading.Semaphore(0)
+
+    class Room(asyncio.Semaphore):
+        async def acquire(self) -> bool:
+            if self.locked():
+                waiting.release()
+            return await super().acquire()
+
+    monkeypatch.setattr(asyncio, "Semaphore", Room)
     answers = client.embed(entry(server, batch_texts=1, in_flight=2), texts_of(50), "document")
     next(answers)
-    time.sleep(0.5)
-    assert len(server.requests) <= 6
+    for _ in range(2):
+        waiting.acquire()
+    assert len(server.requests) == 4
     answers.close()
 
 
@@ -211,21 +242,21 @@ def test_429_is_tried_again_after_the_seconds_that_it_asks_for(server: VendorSer
     server.plan = [status(429, Retry_After="7")]
     found = collect(client.embed(entry(server), ["x"], "query", clock=watch), 1)
     assert np.array_equal(found, expected(["x"])) and len(server.requests) == 2
-    assert 6.5 < sum(watch.waits) < 7.1
+    assert sum(watch.waits) == pytest.approx(7)
 
 
 def test_429_may_name_a_date(server: VendorServer, watch: Watch):
     """Retry-After as an HTTP date."""
     server.plan = [status(503, Retry_After=email.utils.formatdate(time.time() + 30, usegmt=True))]
     list(client.embed(entry(server), ["x"], "query", clock=watch))
-    assert 28 < sum(watch.waits) < 31
+    assert 0 < sum(watch.waits) <= 30
 
 
 def test_all_wait_when_one_is_told_to(server: VendorServer, watch: Watch):
     """The limit is the account's, not the request's."""
     server.plan = [status(429, Retry_After="40")]
     list(client.embed(entry(server, batch_texts=1, in_flight=1), texts_of(3), "query", clock=watch))
-    assert 39 < sum(watch.waits) < 41 and len(server.requests) == 4
+    assert sum(watch.waits) == pytest.approx(40) and len(server.requests) == 4
 
 
 def test_a_vendor_that_asks_for_hours_ends_the_run(server: VendorServer, watch: Watch):
@@ -262,30 +293,27 @@ def test_a_connection_that_breaks_in_the_middle_is_tried_again(server: VendorSer
     assert np.array_equal(found, expected(["x", "y"])) and len(server.requests) == 3
 
 
-def test_a_server_that_is_too_slow_is_tried_again(server: VendorServer, watch: Watch):
+def test_a_server_that_is_too_slow_is_tried_again(server: VendorServer, watch: Watch, in_time: None):
     """After `timeout` seconds."""
-    server.plan = [slow(3)]
-    start = time.monotonic()
-    found = collect(client.embed(entry(server, timeout=0.3), ["x"], "query", clock=watch), 1)
-    assert np.array_equal(found, expected(["x"])) and time.monotonic() - start < 2
+    server.plan = [held]
+    found = collect(client.embed(entry(server, timeout=0.4), ["x"], "query", clock=watch), 1)
+    assert np.array_equal(found, expected(["x"])) and len(server.requests) >= 2
 
 
-def test_a_server_that_never_stops_trickling_is_timed_out(server: VendorServer, watch: Watch):
+def test_a_server_that_never_stops_trickling_is_timed_out(server: VendorServer, watch: Watch, in_time: None):
     """The timeout is for the whole answer, not from byte to byte."""
 
     def trickle(handler: Any, body: dict[str, Any]) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", "1000000")
         handler.end_headers()
-        for _ in range(30):
+        while not server.release.wait(0.1):
             handler.wfile.write(b" ")
             handler.wfile.flush()
-            time.sleep(0.1)
 
     server.plan = [trickle]
-    start = time.monotonic()
-    list(client.embed(entry(server, timeout=0.4), ["x"], "query", clock=watch))
-    assert time.monotonic() - start < 2 and len(server.requests) == 2
+    found = collect(client.embed(entry(server, timeout=0.4), ["x"], "query", clock=watch), 1)
+    assert np.array_equal(found, expected(["x"])) and len(server.requests) >= 2
 
 
 def test_after_seven_attempts_the_error_says_what_is_kept_and_how_to_go_on(server: VendorServer, watch: Watch):
@@ -581,23 +609,26 @@ def test_a_bucket_lets_no_minute_through_more_than_its_rate():
 
 
 def test_after_ctrl_c_what_came_back_is_yielded_and_a_second_call_sends_only_the_rest(
-    server: VendorServer, tmp_path: Path
+    server: VendorServer, tmp_path: Path, in_time: None
 ):
-    """A real SIGINT to a real process, the vectors in the embedding cache."""
+    """A real SIGINT to a real process with four requests on the way, the vectors in the embedding cache."""
     space = {"model": "m-large", "role": "document", "dimensions": DIMENSIONS}
     texts = texts_of(40)
     script = f"""
-        import json, sys, time
-        from pathlib import Path
+        import json, sys
         from mirblab.encoders.hosted import client as api
         from mirblab.encoders.cache import VectorStore
+        wind_up = api.Client._wind_up
+        api.GRACE, api.Client._wind_up = 3600.0, lambda self: (wind_up(self), print("stopped", flush=True))
         entry, texts = json.loads(sys.stdin.read())
         store = VectorStore({str(tmp_path / "v")!r}, {space!r})
         for places, vectors in api.embed(entry, texts, "document"):
             store.append([texts[place] for place in places], vectors)
             print(len(places), flush=True)
     """
-    server.always = slow(0.15)
+    on_the_way = threading.Semaphore(0)
+    server.plan = [api_embed] * 6
+    server.always = lambda handler, body: (on_the_way.release(), held(handler, body))
     job = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -605,57 +636,65 @@ def test_after_ctrl_c_what_came_back_is_yielded_and_a_second_call_sends_only_the
     job.stdin.write(json.dumps([entry(server, batch_texts=1), texts]))
     job.stdin.close()
     job.stdin = None  # so that communicate() leaves it alone
-    for _ in range(6):
-        job.stdout.readline()
-    start = time.monotonic()
+    assert [job.stdout.readline() for _ in range(6)] == ["1\n"] * 6
+    for _ in range(4):
+        on_the_way.acquire()
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=10)
-    assert job.returncode != 0 and time.monotonic() - start < 4
-    assert "KeyboardInterrupt" in err and KEY not in err
+    assert job.stdout.readline() == "stopped\n"
+    server.release.set()
+    _, err = job.communicate()
+    assert job.returncode != 0 and "KeyboardInterrupt" in err and KEY not in err
     store = VectorStore(tmp_path / "v", space)
     missing = store.missing(texts).tolist()
     answered = len(server.texts)
-    assert 6 <= 40 - len(missing) == answered <= 20
+    assert 40 - len(missing) == answered == 10
     rest = [texts[place] for place in missing]
     for places, vectors in client.embed(entry(server, batch_texts=1), rest, "document"):
         store.append([rest[place] for place in places], vectors)
     assert np.array_equal(store.read(texts)[0], expected(texts)) and sorted(server.texts[answered:]) == sorted(rest)
 
 
-def test_ctrl_c_while_a_batch_is_stored_neither_spoils_it_nor_loses_the_others(server: VendorServer):
+def test_ctrl_c_while_a_batch_is_stored_neither_spoils_it_nor_loses_the_others(
+    server: VendorServer, wound_up: threading.Event, in_time: None
+):
     """The interrupt waits until what came back was yielded, wherever it strikes."""
-    server.always = slow(0.05)
+    server.plan, server.always = [api_embed], held
     got: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         for places, _ in client.embed(entry(server, batch_texts=1), texts_of(30), "document"):
             if not got:
                 _thread.interrupt_main()
-                time.sleep(0.3)
+                wound_up.wait()
+                server.release.set()
             got += places
-    assert 1 <= len(got) == len(server.requests) < 30 and signal.getsignal(signal.SIGINT) is before
+    assert 1 <= len(got) == len(server.requests) <= 5 and signal.getsignal(signal.SIGINT) is before
 
 
-def test_the_second_ctrl_c_strikes_at_once(server: VendorServer):
+def test_the_second_ctrl_c_strikes_at_once(server: VendorServer, wound_up: threading.Event, in_time: None):
     """For who does not want to wait for what is on the way."""
-    server.always = slow(5)
-    for seconds in (0.4, 0.6):
-        threading.Timer(seconds, _thread.interrupt_main).start()
-    start = time.monotonic()
+
+    def press_twice(handler: Any, body: dict[str, Any]) -> None:
+        _thread.interrupt_main()
+        wound_up.wait()
+        _thread.interrupt_main()
+        held(handler, body)
+
+    server.always = press_twice
     with pytest.raises(KeyboardInterrupt):
         list(client.embed(entry(server), ["x"], "query"))
-    assert time.monotonic() - start < 1.5
+    assert wound_up.is_set()
 
 
-def test_what_is_on_the_way_gets_two_seconds(server: VendorServer):
-    """An answer that takes longer is given up; it counts as spent."""
-    server.always = slow(5)
+def test_what_is_on_the_way_for_longer_than_the_grace_is_given_up(
+    server: VendorServer, monkeypatch: pytest.MonkeyPatch, in_time: None
+):
+    """And counts as spent."""
+    monkeypatch.setattr(client, "GRACE", 0.1)
+    server.always = lambda handler, body: (_thread.interrupt_main(), held(handler, body))
     priced = entry(server, price_per_million_tokens=1.0)
-    threading.Timer(0.4, _thread.interrupt_main).start()
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         list(client.embed(priced, ["x"], "query"))
-    assert 2 < time.monotonic() - start < 3.5
     assert limits.sum_spending(paths.cache() / "spending") == expected_tokens(priced, ["x"]) / 1e6
 
 
@@ -668,29 +707,33 @@ def test_it_works_outside_the_main_thread(server: VendorServer):
     assert np.array_equal(got[0], expected(["x"]))
 
 
-def test_ctrl_c_does_not_wait_for_a_backoff(server: VendorServer):
+def test_ctrl_c_does_not_wait_for_a_backoff(server: VendorServer, wound_up: threading.Event, in_time: None):
     """Sleeping workers end at once."""
+
+    class Pressed(limits.Clock):
+        async def sleep(self, seconds: float) -> None:
+            _thread.interrupt_main()
+            await asyncio.Event().wait()
+
     server.always = status(429, Retry_After="600")
-    threading.Timer(0.6, _thread.interrupt_main).start()
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        list(client.embed(entry(server), ["x"], "query"))
-    assert time.monotonic() - start < 1.6
+        list(client.embed(entry(server), ["x"], "query", clock=Pressed()))
+    assert wound_up.is_set()
 
 
-def test_no_thread_is_left_behind(server: VendorServer):
+def test_no_thread_is_left_behind(server: VendorServer, in_time: None):
     """After success, failure, and a loop that was left early."""
     list(client.embed(entry(server), ["x"], "query"))
     answers = client.embed(entry(server, batch_texts=1), texts_of(30), "query")
     next(answers)
+    assert any(thread.name == "mirblab-client" for thread in threading.enumerate())
     answers.close()
     server.always = status(400)
     with pytest.raises(MirblabError):
         list(client.embed(entry(server), ["x"], "query"))
-    deadline = time.monotonic() + 3
-    while any(thread.name == "mirblab-courier" for thread in threading.enumerate()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(thread.name == "mirblab-courier" for thread in threading.enumerate())
+    for thread in threading.enumerate():
+        if thread.name == "mirblab-client":
+            thread.join()
 
 
 # ------------------------------------------------------------------ keys

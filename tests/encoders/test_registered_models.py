@@ -141,11 +141,10 @@ def saved(raw: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Cal
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(home: Path) -> Path:
     """Give the test a registry and a cache of its own."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    (tmp_path / "home" / "registry").mkdir(parents=True)
-    return tmp_path / "home"
+    (home / "registry").mkdir(parents=True)
+    return home
 
 
 def toml(value: Any) -> str:

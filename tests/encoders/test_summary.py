@@ -18,6 +18,22 @@ def test_sizes_are_those_of_table_1():
     assert found.tokens.idxmax() == "MSE Dup. Question Retrieval"
 
 
+def test_the_table_of_models_is_that_of_the_paper():
+    """Name, size and longest input; where it says Yes and we no, a fixed prompt or a field of the request is meant."""
+    cells = published.paper_cells("mirb", 7)
+    cells = cells[cells.system != "bm25-mirb"]
+    printed = cells.pivot(index="system", columns="column", values="value")
+    found = summary.model_table(printed.index)
+    assert len(printed) == 12 and found.index.tolist() == printed.index.tolist()
+    names = cells.drop_duplicates("system").set_index("system").row
+    assert found.label.to_dict() == names.to_dict() and found["size"].to_dict() == printed["Size"].to_dict()
+    for column in ("Max |Q|", "Max |D|"):
+        assert found.tokens.astype(str).to_dict() == printed[column].to_dict()
+    differ = found.instruction.str.title() != printed.Instruction
+    assert differ[differ].index.tolist() == ["bge-large-en-v1.5", "uae-large-v1", "voyage-3-large"]
+    assert set(found.instruction[differ]) == {"no"}
+
+
 def test_the_paper_s_hours_come_back_for_the_paper_s_models():
     """36 for the 1.5B model, about 64 for those of 7B, about 6 below 1B; hosted ones have a price instead."""
     hours = summary.cost_table().groupby("encoder").gpu_hours.sum(min_count=1)

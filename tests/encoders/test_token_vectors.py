@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
-import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -13,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peak_memory import peak_memory
 from safetensors.numpy import load_file
-from stored_vectors import SPACE, flip, names, shards
+from stored_vectors import SPACE, names, shards
 from tiny_encoder import make_model, sentences
 
 from mirblab.core import paths
@@ -98,11 +96,9 @@ def test_reading_takes_no_memory_of_shards_times_texts(store: TokenStore) -> Non
         store.append([text], [one])
     asked = np.random.default_rng(0).integers(300, size=20_000).tolist()
     store.read(texts)  # the shards are open now
-    tracemalloc.start()
-    found, missing = store.read([texts[number] for number in asked])
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 300 * len(asked) and not len(missing)
+    with peak_memory() as peak:
+        found, missing = store.read([texts[number] for number in asked])
+    assert peak.n_bytes < 300 * len(asked) and not len(missing)
     np.testing.assert_array_equal(found.block(0, 50), np.concatenate([expected[number] for number in asked[:50]]))
 
 
@@ -124,51 +120,6 @@ def test_wrong_shapes_and_numbers_are_refused(store: TokenStore) -> None:
         with pytest.raises(MirblabError, match=message), np.errstate(over="ignore"):
             store.append(texts, made)
     assert store.missing(["a"]).tolist() == [0] and len(shards(store)) == 2
-
-
-def test_a_flipped_bit_anywhere_is_noticed(tmp_path: Path) -> None:
-    """Header, checksums, ends, keys or rows: the shard is set aside and its texts are missing, nothing else."""
-    texts = names(3)
-    whole = TokenStore(tmp_path / "whole", SPACE)
-    whole.append(texts, tokens(texts))
-    size = shards(whole)[0].stat().st_size
-    for at in range(0, size, 7):
-        store = TokenStore(tmp_path / str(at), SPACE)
-        store.append(texts, tokens(texts))
-        flip(shards(store)[0], at)
-        with pytest.warns(UserWarning, match="is damaged .* and was set aside"):
-            assert store.read(texts)[1].tolist() == [0, 1, 2], at
-        assert store.sizes()["damaged"] == 1
-
-
-def test_damage_after_a_store_was_opened_is_noticed(store: TokenStore) -> None:
-    """Another shard that has the texts answers instead."""
-    agree(store.read(names(50))[0], tokens(names(50)))
-    store.append(names(30), tokens(names(30)))
-    flip(shards(store)[0], -3)
-    with pytest.warns(UserWarning, match="set aside"):
-        stored, missing = store.read(names(50))
-    assert not len(missing)
-    agree(stored, tokens(names(50)))
-
-
-@pytest.mark.parametrize("content", ["", "{}", "cut", "longer"])
-def test_a_file_that_is_no_whole_shard_is_set_aside(store: TokenStore, content: str) -> None:
-    """Empty, other, cut short, or with something behind."""
-    path = shards(store)[1]
-    data = path.read_bytes()
-    path.write_bytes({"cut": data[:-1], "longer": data + b"x"}.get(content, content.encode()))
-    with pytest.warns(UserWarning, match="set aside"):
-        assert store.read(names(50))[1].tolist() == list(range(30, 50))
-
-
-def test_verify_names_damaged_shards(store: TokenStore) -> None:
-    """Also those whose texts nobody asked for."""
-    path = shards(store)[1]
-    store.read(names(30))
-    flip(path, -3)
-    with pytest.warns(UserWarning, match="set aside"):
-        assert store.verify() == [path.name]
 
 
 def test_a_shard_that_is_removed_while_it_is_read_is_an_error(store: TokenStore) -> None:
@@ -195,31 +146,6 @@ def test_stores_of_token_vectors_are_listed(store: TokenStore) -> None:
     (store.path.parent / "broken" / "space.json").write_text("{")
     assert [one.path for one in spaces.open_spaces(store.path.parent, TokenStore)] == [store.path]
     assert spaces.open_spaces(store.path.parent, TokenStore)[0].sizes()["texts"] == 50
-
-
-KILLED = """
-import os, sys
-import numpy as np
-from mirblab.encoders.token_vectors import TokenStore
-store = TokenStore(sys.argv[1], {"model": "toy", "dimensions": 6})
-for number in range(10**6):
-    store.append([f"{number}"], [np.full((3, 6), number % 1000, np.float32)])
-    print(number, flush=True)
-"""
-
-
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
-    """Two processes write at once and are killed; what was reported stored is there, each text its own."""
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [[int(writer.stdout.readline()) for _ in range(25)] for writer in writers]
-    for writer in writers:
-        writer.kill()
-        said[0] += map(int, writer.communicate()[0].split())
-    last = max(map(max, said))
-    stored, missing = TokenStore(tmp_path, {"model": "toy", "dimensions": 6}).read([str(n) for n in range(last + 1)])
-    assert not len(missing)
-    assert [one[0, 0] for one in matrices(stored)] == [n % 1000 for n in range(last + 1)]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.core import paths, registry
+from mirblab.core import registry
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection
 from mirblab.evaluation import measures
@@ -38,12 +38,9 @@ def test_wrong_settings_are_refused_with_a_suggestion(settings: dict, message: s
         check_settings("own", settings)
 
 
-def test_the_home_registry_is_checked_too(tmp_path, monkeypatch):
+def test_the_home_registry_is_checked_too(own):
     """A misspelt key in it names the system."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    own = paths.home() / "registry" / "systems.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text('[own]\nkind = "bm25"\nk_1 = 2\n', encoding="utf-8")
+    own("systems", '[own]\nkind = "bm25"\nk_1 = 2\n')
     with pytest.raises(MirblabError, match=r"no field of system 'own' \(bm25\) called 'k_1'"):
         systems.system("own")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peak_memory import peak_memory
+from watched_candidates import watched_candidates
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates, ListRule
@@ -74,16 +74,9 @@ def test_a_restricted_document_cannot_appear(depth):
 
 def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
     """A mask over all queries of a large collection would not fit in memory."""
-    asked = []
-
-    class Watching(Candidates):
-        def allowed(self, positions, docs=None):
-            asked.append(len(positions))
-            return super().allowed(positions, docs)
-
+    candidates, asked = watched_candidates(50, 100)
     monkeypatch.setattr(dense, "MASK_BYTES", 300)
-    rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 50, allow=False)
-    found = dense.search(whole(0, 50, 2), whole(1, 100, 2), depth=3, candidates=Watching(100, (rule,)))
+    found = dense.search(whole(0, 50, 2), whole(1, 100, 2), depth=3, candidates=candidates)
     assert max(asked) == 3
     assert lists(found, 50) == plain(whole(0, 50, 2), whole(1, 100, 2), 3)
 
@@ -127,11 +120,9 @@ def test_a_memory_map_of_half_floats_is_searched_without_loading_it(tmp_path):
     np.save(tmp_path / "docs.npy", random.standard_normal((100_000, 128)).astype(np.float16))
     docs = np.load(tmp_path / "docs.npy", mmap_mode="r")
     queries = random.standard_normal((4, 128)).astype(np.float32)
-    tracemalloc.start()
-    found = dense.search(queries, docs, depth=10, threads=2)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8e6
+    with peak_memory() as peak:
+        found = dense.search(queries, docs, depth=10, threads=2)
+    assert peak.n_bytes < 8e6
     assert lists(found, 4) == plain(queries, np.asarray(docs), 10)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from mirblab.evaluation import measures
 from mirblab.retrieval import fusion
 from mirblab.retrieval.fusion import (
     MEASURES,
-    MIN_QUERIES,
     RESAMPLES,
     _among_first,
     assign_folds,
@@ -341,15 +339,6 @@ def test_what_was_chosen_can_be_stored():
     parts, qrels = material(12)
     attrs = fusion.cross_validated(parts, qrels).attrs
     assert json.loads(json.dumps(attrs)) == attrs
-
-
-def test_three_parts_of_a_hundred_queries_take_seconds():
-    """271 weights, each evaluated once on the documents that tell them apart."""
-    parts, qrels = material(13, (0.3, 0.5, 0.7), n=100)
-    start = time.process_time()
-    fusion.cross_validated(parts, qrels)
-    assert time.process_time() - start < 5
-    assert MIN_QUERIES == 20
 
 
 def test_weights_are_not_chosen_by_a_measure_of_which_less_is_better() -> None:

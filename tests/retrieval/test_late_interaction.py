@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from watched_candidates import watched_candidates
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.candidates import Candidates, ListRule
@@ -132,17 +133,10 @@ def test_a_restricted_document_cannot_appear(allow, monkeypatch):
 
 def test_masks_are_asked_for_in_blocks_of_bounded_size(monkeypatch):
     """A mask over all queries of a large collection would not fit in memory."""
-    asked = []
-
-    class Watching(Candidates):
-        def allowed(self, positions, docs=None):
-            asked.append(len(positions))
-            return super().allowed(positions, docs)
-
+    candidates, asked = watched_candidates(23, 90)
     monkeypatch.setattr(dense, "MASK_BYTES", 270)
-    rule = ListRule.from_pairs("none", np.empty(0, int), np.empty(0, int), 23, allow=False)
     queries, docs = TokenMatrices.of(whole_texts(6, 23)), TokenMatrices.of(whole_texts(7, 90))
-    found = late_interaction.search(queries, docs, depth=3, candidates=Watching(90, (rule,)))
+    found = late_interaction.search(queries, docs, depth=3, candidates=candidates)
     assert max(asked) == 3
     assert lists(found, 23) == lists(late_interaction.search(queries, docs, depth=3), 23)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from vendor_server import Handler, VendorServer, running
 
 import mirblab as lab
-from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.retrieval import rewriting
@@ -33,10 +32,9 @@ class Rewriter:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[VendorServer]:
+def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[VendorServer]:
     """Return a chat model that the environment names, with a home where nothing has been answered."""
     with running() as made:
-        monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
         made.always = Rewriter()
         monkeypatch.setenv("MIRBLAB_CHAT_MODEL", "small-9b")
         monkeypatch.setenv("MIRBLAB_CHAT_URL", f"{made.url}/v1")
@@ -83,7 +81,7 @@ def test_each_query_is_asked_for_once(server: VendorServer, collection: Any) -> 
 
 
 def test_model_and_prompt_are_in_the_key_and_the_address_is_not(
-    server: VendorServer, collection: Any, monkeypatch: pytest.MonkeyPatch
+    server: VendorServer, collection: Any, own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that another model, or another prompt, makes another run."""
     key = lab.system("bm25~rewrite").run_key(collection)
@@ -91,10 +89,7 @@ def test_model_and_prompt_are_in_the_key_and_the_address_is_not(
     assert lab.system("bm25~rewrite").run_key(collection) == key
     assert lab.system("bm25~rewrite", budget=1.0).run_key(collection) == key
     assert lab.system("bm25~rewrite", model="other").run_key(collection) != key
-    path = paths.home() / "registry" / "prompts.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    prompt = 'system = ""\nuser = "{statement}"\nretry = ""\nattempts = 1\nparameters = {}\n'
-    path.write_text(f"[rewrite]\n{prompt}", encoding="utf-8")
+    own("prompts", '[rewrite]\nsystem = ""\nuser = "{statement}"\nretry = ""\nattempts = 1\nparameters = {}\n')
     assert lab.system("bm25~rewrite").run_key(collection) != key
 
 

@@ -40,16 +40,12 @@ def folder(request, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def register(folder, tmp_path, monkeypatch):
+def register(folder, own):
     """Return a function that writes both registry entries, by which the folder is a system."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
 
     def write(dimensions: int = N_TERMS, named: str = "tiny-sparse") -> Encoder:
-        for name, text in (("encoders", ENTRY.format(folder=folder, dimensions=dimensions)),
-                           ("systems", SYSTEM.format(encoder=named))):  # fmt: skip
-            path = paths.home() / "registry" / f"{name}.toml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        own("encoders", ENTRY.format(folder=folder, dimensions=dimensions))
+        own("systems", SYSTEM.format(encoder=named))
         return encoder("tiny-sparse")
 
     return write

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.core import paths, registry
+from mirblab.core import registry
 from mirblab.core.errors import MirblabError
 from mirblab.data.runs import cut_run
 from mirblab.encoders.encoding import encoder
@@ -103,9 +103,10 @@ def test_a_second_search_reads_the_store(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["bm25", "minilm", "bm25q"])
-def test_a_very_large_run_is_stored_as_deep_as_it_is_asked_for(monkeypatch, name):
+def test_a_very_large_run_is_stored_as_deep_as_it_is_asked_for(monkeypatch, home, link_vectors, name):
     """And is the beginning of the deeper one, which a later call makes."""
-    c, system = catalogue.load("mini-qa").sample(31, seed=97), systems.system(name)  # of which no test stores a run
+    link_vectors(home)
+    c, system = catalogue.load("mini-qa").sample(31), systems.system(name)
     monkeypatch.setattr(systems, "MOST_ROWS", 10)
     shallow = system.search(c, depth=3)
     assert [system.is_stored(c, depth) for depth in (3, 4)] == [True, False]
@@ -141,37 +142,25 @@ def test_the_weighted_fusion_scales_scores_within_each_query():
     assert run[run.query_id == query].doc_id.tolist() == alone.doc_id.tolist()
 
 
-def test_own_systems_come_from_the_home_registry():
+def test_own_systems_come_from_the_home_registry(own):
     """A few lines of TOML, no code."""
-    own = paths.home() / "registry" / "systems.toml"
-    own.parent.mkdir(exist_ok=True)
-    own.write_text('[mine]\nkind = "bm25"\nk1 = 0.9\nb = 0.4\ntokenizer = "words"\n', encoding="utf-8")
-    try:
-        assert systems.system("mine").settings["k1"] == 0.9
-        assert len(systems.system("mine").search(catalogue.load("mini-hol"), depth=3))
-    finally:
-        own.unlink()
+    own("systems", '[mine]\nkind = "bm25"\nk1 = 0.9\nb = 0.4\ntokenizer = "words"\n')
+    assert systems.system("mine").settings["k1"] == 0.9
+    assert len(systems.system("mine").search(catalogue.load("mini-hol"), depth=3))
 
 
-def test_a_system_that_is_held_has_the_key_of_the_edited_registry():
+def test_a_system_that_is_held_has_the_key_of_the_edited_registry(own):
     """Its searches read the model's entry anew, so a run under the old key would be of another model."""
-    c, folder = catalogue.load("mini-hol"), paths.home() / "registry"
-    folder.mkdir(exist_ok=True)
-    entry = registry.read_registry("encoders")["minilm"]
+    c, entry = catalogue.load("mini-hol"), registry.read_registry("encoders")["minilm"]
     lines = [f"{name} = {json.dumps(value)}" for name, value in entry.items() if name != "prompts"]
-    own = {"encoders": "\n".join(["[mine]", *lines, 'prompts = { query = "", document = "" }']),
-           "systems": '[mine]\nkind = "dense"\nencoder = "mine"\n'}  # fmt: skip
-    try:
-        for name, content in own.items():
-            (folder / f"{name}.toml").write_text(content, encoding="utf-8")
-        held = [systems.system(name) for name in ("mine", "bm25+mine", "bm25+mine>maxsim@5")]
-        before = [one.run_key(c) for one in held]
-        (folder / "encoders.toml").write_text(own["encoders"].replace("= 256", "= 32"), encoding="utf-8")
-        after = [one.run_key(c) for one in held]
-        assert not set(before) & set(after) and after == [systems.system(one.name).run_key(c) for one in held]
-    finally:
-        for name in own:
-            (folder / f"{name}.toml").unlink()
+    encoders = "\n".join(["[mine]", *lines, 'prompts = { query = "", document = "" }'])
+    own("encoders", encoders)
+    own("systems", '[mine]\nkind = "dense"\nencoder = "mine"\n')
+    held = [systems.system(name) for name in ("mine", "bm25+mine", "bm25+mine>maxsim@5")]
+    before = [one.run_key(c) for one in held]
+    own("encoders", encoders.replace("= 256", "= 32"))
+    after = [one.run_key(c) for one in held]
+    assert not set(before) & set(after) and after == [systems.system(one.name).run_key(c) for one in held]
 
 
 def test_the_fused_run_is_the_fusion_of_its_parts():
@@ -182,19 +171,15 @@ def test_the_fused_run_is_the_fusion_of_its_parts():
     assert stored.doc_id.tolist() == fused.doc_id.tolist()
 
 
-def test_a_fused_run_does_not_depend_on_how_deep_was_asked_before():
+def test_a_fused_run_does_not_depend_on_how_deep_was_asked_before(own, home, link_vectors):
     """The parts always have the registry's depth."""
+    link_vectors(home)
     c = catalogue.load("mini-hol").sample(20)
-    own = paths.home() / "registry" / "systems.toml"
-    own.parent.mkdir(exist_ok=True)
-    own.write_text('[two]\nkind = "fusion"\nof = ["bm25", "minilm"]\ndepth = 10\n', encoding="utf-8")
-    try:
-        deep = systems.system("two").search(c, depth=2000)
-        assert deep.groupby("query_id", observed=True).size().max() <= 20
-        shallow = systems.system("two").search(c, depth=5)
-        assert shallow.doc_id.tolist() == deep[deep["rank"] <= 5].doc_id.tolist()
-    finally:
-        own.unlink()
+    own("systems", '[two]\nkind = "fusion"\nof = ["bm25", "minilm"]\ndepth = 10\n')
+    deep = systems.system("two").search(c, depth=2000)
+    assert deep.groupby("query_id", observed=True).size().max() <= 20
+    shallow = systems.system("two").search(c, depth=5)
+    assert shallow.doc_id.tolist() == deep[deep["rank"] <= 5].doc_id.tolist()
 
 
 def test_dense_search_is_the_cosine():
@@ -230,20 +215,15 @@ def test_structure_search_and_its_rival_make_runs():
     assert {"structure+minilm", "structure+minilm+bm25", "approach0"} <= set(registry.read_registry("systems"))
 
 
-def test_structure_search_takes_its_settings(monkeypatch):
+def test_structure_search_takes_its_settings(own, monkeypatch):
     """They change the run, and so its key."""
-    own = paths.home() / "registry" / "systems.toml"
-    own.parent.mkdir(exist_ok=True)
-    own.write_text('[mine]\nkind = "structure"\nb = 30\n[mine.weights]\npair = 0.0\n', encoding="utf-8")
+    own("systems", '[mine]\nkind = "structure"\nb = 30\n[mine.weights]\npair = 0.0\n')
     asked = {}
     monkeypatch.setattr(systems.structure, "search", lambda collection, **more: asked.update(more) or empty())
-    try:
-        c = catalogue.load("mini-formula")
-        systems.system("mine").search(c)
-        assert asked == {"depth": 1000, "b": 30, "weights": {"pair": 0.0}}
-        assert systems.system("mine").run_key(c) != systems.system("structure").run_key(c)
-    finally:
-        own.unlink()
+    c = catalogue.load("mini-formula")
+    systems.system("mine").search(c)
+    assert asked == {"depth": 1000, "b": 30, "weights": {"pair": 0.0}}
+    assert systems.system("mine").run_key(c) != systems.system("structure").run_key(c)
 
 
 def empty() -> pd.DataFrame:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,10 +37,10 @@ class VendorServer(ThreadingHTTPServer):
         self.always: Callable[[Handler, dict[str, Any]], None] | None = None
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.times: list[float] = []
         self.busy = self.busiest = 0
         self.most_tokens = self.most_length = 10**9
         self.lock = threading.Lock()
+        self.release = threading.Event()
 
     @property
     def url(self) -> str:
@@ -72,7 +71,6 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.requests.append({"path": self.path} | body)
             self.server.headers.append(dict(self.headers))
-            self.server.times.append(time.monotonic())
             self.server.busy += 1
             self.server.busiest = max(self.server.busiest, self.server.busy)
             step = self.server.plan.pop(0) if self.server.plan else self.server.always
@@ -160,14 +158,10 @@ def dropped(handler: Handler, body: dict[str, Any]) -> None:
     handler.close_connection = True
 
 
-def slow(seconds: float) -> Step:
-    """Return the step that answers late."""
-
-    def step(handler: Handler, body: dict[str, Any]) -> None:
-        time.sleep(seconds)
-        handler.embed(body)
-
-    return step
+def held(handler: Handler, body: dict[str, Any]) -> None:
+    """Answer when the test sets `release`, or is over."""
+    handler.server.release.wait()
+    handler.embed(body)
 
 
 @contextmanager
@@ -179,5 +173,6 @@ def running() -> Iterator[VendorServer]:
     try:
         yield server
     finally:
+        server.release.set()
         server.shutdown()
         server.server_close()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_training import WORDS, write_bert
+from tiny_training import WORDS
 
 from mirblab import train
 from mirblab.core import paths
@@ -47,12 +46,7 @@ easy = 0.5
 precision = "float32"
 checkpoint_every = 1e-6
 """
-
-
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny BERT."""
-    return write_bert(tmp_path_factory.mktemp("tiny"))
+BI_ENCODER = {"kind": "bi-encoder", "easy": 0.0, "held_out_queries": 4, "scale": 10.0, "n_negatives": 1}
 
 
 def write_collection(folder: Path, splits: dict[str, int], seed: int = 0) -> Path:
@@ -77,17 +71,14 @@ def write_collection(folder: Path, splits: dict[str, int], seed: int = 0) -> Pat
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
+def home(home: Path, own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
     """Give the test a home with a made-up collection, the tiny model, and a recipe `mine` that is a reranker."""
-    home = tmp_path / "home"
-    monkeypatch.setenv("MIRBLAB_HOME", str(home))
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
-    (home / "registry").mkdir(parents=True)
     rest = 'pooling = "mean"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\n'
     rest += 'prompts = { query = "", document = "" }\nlicence = "MIT"\n'
-    (home / "registry" / "encoders.toml").write_text(f'[tiny]\nid = "{tiny}"\nrevision = ""\n{rest}')
-    (home / "registry" / "trained.toml").write_text(f"[mine]\n{CHANGES}")
-    (home / "registry" / "rerankers.toml").write_text('[mine]\nkind = "cross-encoder"\ntrained = true\n')
+    own("encoders", f'[tiny]\nid = "{tiny}"\nrevision = ""\n{rest}')
+    own("trained", f"[mine]\n{CHANGES}")
+    own("rerankers", '[mine]\nkind = "cross-encoder"\ntrained = true\n')
     write_collection(home / "data" / "made-up", {"train": 40, "test": 24})
     return home
 
@@ -248,35 +239,21 @@ def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
     assert weights(one) == weights(again) != weights(other)
 
 
-def killed(out: str, changes: dict[str, Any]) -> Path:
-    """Kill a training of the recipe `mine` after some checkpoints, and return the folder where they are."""
-    process = multiprocessing.get_context("fork").Process(
-        target=train.train, args=["mine"], kwargs=changes | {"out": out}
-    )
-    process.start()
-    workshop, limit = paths.models() / ".training" / out, time.monotonic() + 120
-    while not list(workshop.glob("step-*3.safetensors")) and process.is_alive() and time.monotonic() < limit:
-        time.sleep(0.005)
-    process.kill()
-    process.join()
-    assert not (paths.models() / out).exists() and list(workshop.glob("step-*"))
-    return workshop
+@pytest.mark.parametrize("changes", [{}, BI_ENCODER | {"late": 8}], ids=["cross-encoder", "late interaction"])
+def test_a_training_that_was_stopped_goes_on_to_the_same_bytes(home: Path, changes: dict[str, Any]) -> None:
+    """In the middle of a training from collections, with documents of the first stage."""
 
+    def stop(model: object, step: int) -> dict[str, float]:
+        if step == 8:
+            raise OSError
+        return {}
 
-def test_a_killed_training_goes_on_to_the_same_bytes(home: Path) -> None:
-    """kill -9 loses the steps after the last checkpoint, which are taken again."""
-    whole = train.train("mine", steps=40, out="whole")
-    workshop = killed("cut", {"steps": 40})
-    assert weights(train.train("mine", steps=40, out="cut")) == weights(whole)
-    assert read_log(workshop).loss.dropna().tolist() == train.training_log("whole").loss.dropna().tolist()
-
-
-def test_a_killed_late_interaction_goes_on_to_the_same_bytes(home: Path) -> None:
-    """kill -9 in the middle of a training from collections, with documents of the first stage."""
-    changes = BI_ENCODER | {"late": 8, "steps": 40}
-    whole = train.train("mine", **changes, out="whole")
-    workshop = killed("cut", changes)
-    assert weights(train.train("mine", **changes, out="cut")) == weights(whole)
+    whole = train.train("mine", **changes, steps=12, out="whole")
+    with pytest.raises(OSError):
+        train.train("mine", **changes, steps=12, out="cut", evaluate=stop, evaluate_every=4)
+    workshop = paths.models() / ".training" / "cut"
+    assert not (paths.models() / "cut").exists() and list(workshop.glob("step-*"))
+    assert weights(train.train("mine", **changes, steps=12, out="cut")) == weights(whole)
     assert read_log(workshop).loss.dropna().tolist() == train.training_log("whole").loss.dropna().tolist()
 
 
@@ -437,12 +414,10 @@ def test_negatives_can_be_judged_not_relevant(home: Path) -> None:
 
 
 def test_the_recipe_for_answers_learns_from_a_real_dump(
-    home: Path, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, shared_file: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A question's wrong answer shares a tag with it and is not relevant."""
-    dump = shared / "sources" / "stackexchange" / "coffee.Posts.xml.gz"
-    if not dump.is_file():
-        pytest.skip("no stackexchange among the shared sources")
+    dump = shared_file("sources/stackexchange/coffee.Posts.xml.gz")
     origin = tmp_path / "coffee.stackexchange.com"
     origin.mkdir()
     shutil.copyfile(dump, origin / "Posts.xml.gz")
@@ -463,9 +438,6 @@ def test_the_recipe_for_answers_learns_from_a_real_dump(
         assert all(tags & set(collection.corpus.tags[row]) for row in query.others)
     batch = material.draw(made, 0)
     assert [len(row) for row in batch.documents] == [2] * 4 and not batch.relevant[range(4), range(4), 1].any()
-
-
-BI_ENCODER = {"kind": "bi-encoder", "easy": 0.0, "held_out_queries": 4, "scale": 10.0, "n_negatives": 1}
 
 
 @pytest.mark.parametrize("changes", [{}, {"n_negatives": 0}, {"late": 8}, {"cached": True}])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tiny_training import WORDS, write_bert
+from tiny_training import WORDS
 
 from mirblab import train
 from mirblab.core import paths
@@ -47,22 +48,14 @@ held_out_queries = 0
 REST = 'pooling = "mean"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\nlicence = "MIT"\n'
 
 
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny BERT."""
-    return write_bert(tmp_path_factory.mktemp("tiny"))
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
+def home(home: Path, own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
     """Give the test a home with documents of three sentences, a formula in each, and the recipes."""
-    home, rng = tmp_path / "home", np.random.default_rng(0)
-    monkeypatch.setenv("MIRBLAB_HOME", str(home))
+    rng = np.random.default_rng(0)
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
-    (home / "registry").mkdir(parents=True)
     prompts = 'prompts = { query = "", document = "" }\n'
-    (home / "registry" / "encoders.toml").write_text(f'[tiny]\nid = "{tiny}"\nrevision = ""\n{REST}{prompts}')
-    (home / "registry" / "trained.toml").write_text(RECIPES)
+    own("encoders", f'[tiny]\nid = "{tiny}"\nrevision = ""\n{REST}{prompts}')
+    own("trained", RECIPES)
     folder = home / "data" / "made-up"
     (folder / "qrels").mkdir(parents=True)
     rows = [

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,15 +58,15 @@ class Model:
 
     def __init__(self) -> None:
         self.wrong: dict[tuple[str, str, int], Any] = {}
-        self.seconds = 0.0
+        self.wait: Callable[[], object] = lambda: None
         self.asked: list[tuple[str, str, int]] = []
         self.lives = 10**9
 
     def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
         """Answer as a server of chat completions does."""
-        time.sleep(self.seconds)
         step, statement, attempt = self.read(body)
         self.asked.append((step, statement, attempt))
+        self.wait()
         self.lives -= 1
         if self.lives < 0:
             handler.close_connection = True
@@ -115,9 +115,8 @@ def server(model: Model) -> Iterator[VendorServer]:
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test its own home, a known key, and no budget or address."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     for name in ("MIRBLAB_BUDGET", "MIRBLAB_CHAT_URL", "MIRBLAB_CHAT_MODEL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MIRBLAB_CHAT_KEY", KEY)
@@ -179,11 +178,11 @@ def test_the_key_of_openai_goes_to_openai_only(monkeypatch: pytest.MonkeyPatch) 
         ask_model(chat_model("m", "https://models.example.org/v1"), read_prompt("rephrase"), ["x"])
 
 
-def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: Model) -> None:
-    """Up to in_flight, and no more."""
-    model.seconds = 0.05
+def test_several_requests_are_on_their_way_at_once(server: VendorServer, model: Model, in_time: None) -> None:
+    """Up to in_flight, and no more; the model answers when four are there."""
+    model.wait = threading.Barrier(4).wait
     rephrase(statements(12), service(server, in_flight=4))
-    assert 2 <= server.busiest <= 4
+    assert server.busiest == 4
 
 
 def test_a_budget_stops_before_anything_is_sent(server: VendorServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +211,7 @@ def test_the_recipe_gives_parts_new_text_and_wrong_versions(server: VendorServer
     assert [(count.statements, count.asked, count.usable) for count in found.counts.values()] == [(3, 3, 3)] * 3
 
 
-def test_a_second_run_asks_nothing_and_gives_the_same(server: VendorServer) -> None:
+def test_a_second_run_asks_nothing_and_gives_the_same(server: VendorServer, own: Callable[..., Path]) -> None:
     """Also for a statement that stands twice; another model, prompt or parameter is asked anew."""
     table = pd.concat([statements(4), statements(1).assign(id="again")], ignore_index=True)
     first = rephrase(table, service(server))
@@ -223,10 +222,9 @@ def test_a_second_run_asks_nothing_and_gives_the_same(server: VendorServer) -> N
     assert [count.asked for count in second.counts.values()] == [0, 0]
     rephrase(table, chat_model("another", f"{server.url}/v1"))
     assert len(server.requests) == 16
-    own = paths.home() / "registry" / "prompts.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text(
-        '[rephrase]\nsystem = "Reword."\nuser = "{statement}"\nretry = " Again."\nattempts = 1\nparameters = {}\n'
+    own(
+        "prompts",
+        '[rephrase]\nsystem = "Reword."\nuser = "{statement}"\nretry = " Again."\nattempts = 1\nparameters = {}\n',
     )
     rephrase(table, service(server))
     assert len(server.requests) == 20
@@ -302,32 +300,43 @@ def test_the_key_is_in_no_file_and_no_log(server: VendorServer, logged: Callable
 _JOB = """
 import sys
 import pandas as pd
+from mirblab.encoders.hosted import client
 from mirblab.encoders.hosted.chat import chat_model
 from mirblab.train.rephrase import rephrase
 
+wind_up = client.Client._wind_up
+client.GRACE, client.Client._wind_up = 3600.0, lambda self: (wind_up(self), print("stopped", flush=True))
 rows = pd.DataFrame({"id": [f"d{i}" for i in range(40)], "informal": [f"S{i} holds." for i in range(40)]})
 rephrase(rows, chat_model("small-9b", sys.argv[1], in_flight=4))
 """
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
-def test_a_run_that_is_stopped_goes_on_where_it_was(server: VendorServer, model: Model, blow: signal.Signals) -> None:
-    """After kill -9 at most requests on the wire and answers not yet stored are repeated, after Ctrl-C none."""
-    model.seconds = 0.03
-    job = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_JOB), f"{server.url}/v1"])
-    until = time.monotonic() + 30
-    while len(server.requests) < 15 and time.monotonic() < until:
-        time.sleep(0.01)
+def test_a_run_that_is_stopped_goes_on_where_it_was(
+    server: VendorServer, model: Model, blow: signal.Signals, in_time: None
+) -> None:
+    """After kill -9 requests on the wire and answers not yet stored are repeated, after Ctrl-C none."""
+    on_the_way = threading.Semaphore(0)
+
+    def hold() -> None:
+        if len(model.asked) > 15:
+            on_the_way.release()
+            server.release.wait()
+
+    model.wait = hold
+    command = [sys.executable, "-c", textwrap.dedent(_JOB), f"{server.url}/v1"]
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for _ in range(4):  # as many as are in flight
+        on_the_way.acquire()
     job.send_signal(blow)
-    assert job.wait(20) != 0
-    time.sleep(0.2)
-    asked = len(model.asked)
-    assert 15 <= asked < 80
-    model.seconds = 0.0
+    assert job.stdout.readline() == ("stopped\n" if blow == signal.SIGINT else "")
+    server.release.set()
+    assert job.wait() != 0
+    assert 15 <= len(model.asked) < 80
     found = rephrase(statements(40), service(server))
     assert (found.table.rephrasing != "").all()
     repeated = len(model.asked) - 80
-    assert 0 <= repeated <= (2 * 4 if blow == signal.SIGKILL else 0)  # in_flight is 4
+    assert 4 <= repeated <= 2 * 4 if blow == signal.SIGKILL else repeated == 0
 
 
 # ------------------------------------------------------------------ the store
@@ -407,23 +416,21 @@ def test_braces_of_a_statement_and_of_a_prompt_stay_as_they_are() -> None:
         ('sytem = ""', "did you mean 'system'"),
     ],
 )
-def test_a_prompt_of_ones_own_is_checked(entry: str, problem: str) -> None:
+def test_a_prompt_of_ones_own_is_checked(entry: str, problem: str, own: Callable[..., Path]) -> None:
     """Field by field."""
-    own = paths.home() / "registry" / "prompts.toml"
-    own.parent.mkdir(parents=True)
-    own.write_text(f"[decompose]\n{entry}\n")
+    own("prompts", f"[decompose]\n{entry}\n")
     with pytest.raises(MirblabError, match=re.escape(problem)):
         read_prompt("decompose")
 
 
-def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared: Path) -> None:
+def test_the_bundled_prompts_share_no_sentence_with_the_paper(shared_file: Callable[[str], Path]) -> None:
     """Ours ask for the same in other words: no eight words in a row are the paper's."""
 
     def runs(text: str) -> set[tuple[str, ...]]:
         words = re.findall(r"[a-z]+", text.lower())
         return {tuple(words[at : at + 8]) for at in range(len(words) - 7)}
 
-    paper = runs(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
+    paper = runs(shared_file("papers/003_*.txt").read_text("utf-8"))
     for name in STEPS:
         one = read_prompt(name)
         assert not runs(f"{one.system} {one.user} {one.retry}") & paper
@@ -488,9 +495,9 @@ def test_negatives_are_three_and_differ() -> None:
 # ------------------------------------------------------------------ without a model
 
 
-def test_most_real_statements_can_be_reworded(shared: Path) -> None:
+def test_most_real_statements_can_be_reworded(shared_file: Callable[[str], Path]) -> None:
     """Of a sample at least half; each new text is another one, and the same when made again."""
-    table = pd.read_json(shared / "data" / "mathlib-views" / "views.jsonl.gz", lines=True, nrows=1500, dtype=False)
+    table = pd.read_json(shared_file("data/mathlib-views/views.jsonl.gz"), lines=True, nrows=1500, dtype=False)
     found = pairs.rephrase_by_rules(table, with_negatives=True)
     done = found.rephrasing != ""
     assert done.mean() > 0.5 and (found.negative_1 != "").mean() > 0.6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -59,9 +60,9 @@ def test_wrong_input_is_named() -> None:
         pairs.drop_near_duplicates(pd.concat([table, table]), table)
 
 
-def test_the_real_views_hold_training_rows_that_nearly_repeat_the_test(shared: Path) -> None:
+def test_the_real_views_hold_training_rows_that_nearly_repeat_the_test(shared_file: Callable[[str], Path]) -> None:
     """A thousand rows of test against all of train: some are dropped, and what is left repeats none of them."""
-    path = shared / "data" / "mathlib-views" / "views.jsonl.gz"
+    path = shared_file("data/mathlib-views/views.jsonl.gz")
     table = pd.read_json(path, lines=True, dtype=False)
     held_out, train = table[table.split == "test"].head(1000), table[table.split == "train"].head(10_000)
     found = pairs.drop_near_duplicates(train, held_out)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_training import made_up_views, write_bert
+from tiny_training import made_up_views
 
 from mirblab import __version__, train
 from mirblab.core import atomic_files, paths
@@ -31,29 +31,18 @@ from mirblab.train.recipes import Recipe, check_recipe
 from mirblab.train.validation import CurrentModel
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a tiny BERT."""
-    return write_bert(tmp_path_factory.mktemp("tiny"))
-
-
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+def home(home: Path, own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tiny: Path) -> Path:
     """Give the test a home of its own, whose registry has the tiny model as `tiny` and a recipe `mine`."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
-    registry = tmp_path / "home" / "registry"
-    registry.mkdir(parents=True)
     rest = 'pooling = "mean"\nnormalise = true\ndtype = "float32"\ndimensions = 16\nmax_length = 48\n'
     rest += 'prompts = { query = "", document = "" }\nlicence = "MIT"\n'
     mine = f"[mine]\ntrained = true\n{rest}[still]\ntrained = true\n{rest.replace('mean', 'none')}"
-    (registry / "encoders.toml").write_text(f'[tiny]\nid = "{folder}"\nrevision = ""\n{rest}{mine}')
+    own("encoders", f'[tiny]\nid = "{tiny}"\nrevision = ""\n{rest}{mine}')
     shape = 'batch = 6\nmax_length = 16\nwarmup = 2\nlearning_rate = 1e-2\nprecision = "float32"\nevaluate_rows = 20\n'
     shape += "checkpoint_every = 0\nepochs = 2\ntokens_per_pass = 32\n"
-    (registry / "trained.toml").write_text(
-        f'[mine]\nbase = "tiny"\nlabel = "Mine"\n{shape}[still]\nbase = "static:tiny"\n{shape}'
-    )
-    return tmp_path / "home"
+    own("trained", f'[mine]\nbase = "tiny"\nlabel = "Mine"\n{shape}[still]\nbase = "static:tiny"\n{shape}')
+    return home
 
 
 def weights(model: Path) -> bytes:
@@ -220,12 +209,12 @@ def test_neighbours_are_rows_of_one_module(home: Path) -> None:
         gather_texts(train.recipe("mine", together=4, near=0.0), views.drop(columns=["module", "id"]))
 
 
-def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
+def test_token_embeddings_can_learn_faster(home: Path, tiny: Path) -> None:
     """With ten times the rate, the first step of AdamW moves the embeddings of seen words ten times as far."""
     from safetensors.torch import load_file
 
     views, moved = made_up_views(), {}
-    start = load_file(str(folder) + "/model.safetensors")
+    start = load_file(str(tiny) + "/model.safetensors")
     for rate in (1.0, 10.0):
         out = f"rate-{rate:.0f}"
         made = train.train("mine", views, out=out, embedding_rate=rate, steps=1, clip=0.0, evaluate_rows=0)
@@ -236,7 +225,7 @@ def test_token_embeddings_can_learn_faster(home: Path, folder: Path) -> None:
     assert fast == pytest.approx(10 * slow, rel=0.01) and again == pytest.approx(body, rel=0.01)
 
 
-def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path, folder: Path) -> None:
+def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path, tiny: Path) -> None:
     """They are moved by the share, keep their lengths, and nothing else moves; what is missing is trained first."""
     from safetensors.torch import load_file
     from torch.nn.functional import cosine_similarity
@@ -245,7 +234,7 @@ def test_a_base_can_begin_with_the_token_embeddings_of_a_static_model(home: Path
     train.train("still", views, learning_rate=0.1)
     learned, begun = (
         load_file(still / "model.safetensors")["embedding.weight"],
-        load_file(folder / "model.safetensors"),
+        load_file(tiny / "model.safetensors"),
     )
     found = {}
     for share in (0.5, 1.0):
@@ -283,11 +272,11 @@ def test_a_static_model_to_begin_with_is_trained_where_it_is_missing(home: Path)
 
 
 @pytest.mark.parametrize("more", [{}, {"late": 4}])
-def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, folder: Path, more: dict[str, Any]) -> None:
+def test_what_is_kept_can_be_a_mean_with_the_base(home: Path, tiny: Path, more: dict[str, Any]) -> None:
     """Of its own weights and the trained ones; the evaluation after the last step is that of the mean."""
     from safetensors.torch import load_file
 
-    views, base = made_up_views(), load_file(folder / "model.safetensors")
+    views, base = made_up_views(), load_file(tiny / "model.safetensors")
     whole, part = (train.train("mine", views, out=f"part-{share}", trained_share=share, **more) for share in (1, 0.25))
     ends, mean = load_file(whole / "model.safetensors"), load_file(part / "model.safetensors")
     for name, own in base.items():
@@ -356,14 +345,14 @@ def test_a_trained_model_makes_inputs_as_its_base_does(home: Path, base: str) ->
     assert checkpoint is not None and checkpoint.step == 3
 
 
-def test_a_trained_model_leaves_out_prompts_that_its_base_is_used_without(home: Path, folder: Path) -> None:
+def test_a_trained_model_leaves_out_prompts_that_its_base_is_used_without(home: Path, tiny: Path) -> None:
     """They are in the base's folder, and its entry has none."""
-    own = shutil.copytree(folder, home / "prompted")
+    own = shutil.copytree(tiny, home / "prompted")
     config = json.loads((own / "config_sentence_transformers.json").read_text())
     config["prompts"] = {"query": "ask : ", "document": ""}
     (own / "config_sentence_transformers.json").write_text(json.dumps(config))
     entries = home / "registry" / "encoders.toml"
-    entries.write_text(entries.read_text().replace(str(folder), str(own)))
+    entries.write_text(entries.read_text().replace(str(tiny), str(own)))
     assert encoder(own).strings(["a"], "query") == ["ask : a"] and encoder("tiny").strings(["a"], "query") == ["a"]
     made = train.train("mine", made_up_views(), evaluate_rows=0)
     assert encoder(made).strings(["a"], "query") == ["a"]
@@ -524,14 +513,16 @@ def test_verifying_models_names_damaged_checkpoints_and_strangers(home: Path) ->
 
 
 def test_a_line_of_the_log_that_is_no_step_is_named(tmp_path: Path) -> None:
-    """File and line, and what to do; the torn last line of a killed process is no damage."""
+    """File and line, and what to do; the torn last line of a killed process is no damage, and is dropped."""
     path = tmp_path / "log.jsonl"
-    for line in ("3", "[]", '{"loss": 1}', '{"step": "1"}', "[" * 3000):
+    for line in ("3", "[]", '{"loss": 1}', '{"step": "1"}', '{"st', "[" * 3000):
         path.write_text(f'{{"step": 0}}\n{line}\n{{"step": 2}}\n', encoding="utf-8")
         with pytest.raises(MirblabError, match=r"log\.jsonl, line 2: .*; delete the line"):
             Journal(tmp_path, 5)
-    path.write_text('{"step": 0}\n{"st', encoding="utf-8")
-    assert len(read_log(tmp_path)) == 1
+    path.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo', encoding="utf-8")
+    assert read_log(tmp_path).step.tolist() == [1, 2]
+    Journal(tmp_path, 1).write({"step": 2, "loss": 0.5})
+    assert read_log(tmp_path).loss.tolist() == [2.0, 0.5]
 
 
 @pytest.mark.parametrize("log", ["", '{"step": 0, "R@1": 0.5}\n'])
@@ -624,19 +615,6 @@ def test_two_trainings_of_one_name_do_not_share_log_and_checkpoints(home: Path) 
     assert training.verify_models(paths.models()) == []
 
 
-def test_a_torn_log_is_mended(home: Path) -> None:
-    """A last line without an end is dropped; any other broken line is named."""
-    folder = training.workshop_folder("mine")
-    folder.mkdir(parents=True)
-    (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 3, "lo')
-    assert train.training_log("mine").step.tolist() == [1, 2]
-    Journal(folder, 1).write({"step": 2, "loss": 0.5})
-    assert train.training_log("mine").loss.tolist() == [2.0, 0.5]
-    (folder / "log.jsonl").write_text('{"st\n{"step": 2}\n')
-    with pytest.raises(MirblabError, match="log.jsonl, line 1: broken JSON"):
-        train.training_log("mine")
-
-
 def test_a_static_embedding_is_trained_and_encodes(home: Path) -> None:
     """It needs no attention, is found by name, and counts its tokens."""
     made = train.train("still", made_up_views(), learning_rate=0.1)
@@ -662,13 +640,13 @@ def test_a_static_embedding_is_no_base_and_has_no_token_vectors(home: Path) -> N
             method(["ring field"])
 
 
-def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path, folder: Path) -> None:
+def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path, tiny: Path) -> None:
     """That is what its training begins from: the mean of the base's token embeddings, not the base."""
     from sentence_transformers import SentenceTransformer
 
     assert train.starting_model("mine") == "tiny" and train.starting_model("still") == "tiny-static-untrained"
     stamp = (paths.models() / "tiny-static-untrained" / "model.safetensors").stat().st_mtime_ns
-    whole = SentenceTransformer(str(folder), device="cpu")
+    whole = SentenceTransformer(str(tiny), device="cpu")
     tokens = whole[0].model.get_input_embeddings().weight.detach().numpy()
     ids = whole.tokenizer("ring field set", add_special_tokens=False)["input_ids"]
     mean = tokens[ids].mean(axis=0)
@@ -678,15 +656,6 @@ def test_a_static_recipe_is_compared_with_the_untrained_static_model(home: Path,
     train.train("still", made_up_views(), evaluate_rows=0)
     assert (paths.models() / start / "model.safetensors").stat().st_mtime_ns == stamp
     assert "untrained" in (paths.models() / start / "README.md").read_text()
-
-
-def test_the_notebook_and_the_readme_name_start_and_lexical_baseline() -> None:
-    """A figure of a trained model stands beside what its training began from and beside what words find."""
-    root = Path(__file__).resolve().parents[2]
-    book = json.loads((root / "notebooks" / "34_training.ipynb").read_text("utf-8"))
-    source = "\n".join("".join(cell["source"]) for cell in book["cells"])
-    assert "lab.train.starting_model(name)" in source and 'lexical: str = "bm25"' in source
-    assert "for 45 of 100 queries, BM25 for 35, its base for 25" in (root / "README.md").read_text("utf-8")
 
 
 def test_a_model_without_an_entry_is_found_by_its_name(home: Path) -> None:

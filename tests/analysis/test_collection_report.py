@@ -310,13 +310,13 @@ def test_truncation_counts_a_seeded_sample_and_says_so(odd: Collection, monkeypa
         def n_truncated(self, texts: list[str], role: str, instruction: str) -> int:
             return sum(len(text.split()) > self.max_length for text in texts)
 
-    monkeypatch.setattr(collection_report, "encoder", lambda name: Counts())
-    table, problems = collection_report.truncation_table(odd, ["words"])
-    assert table[["role", "texts", "sampled", "truncated", "low", "high"]].to_numpy().tolist() == [
-        ["query", 4, 4, 2, 0.5, 0.5], ["document", 6, 6, 3, 0.5, 0.5]]  # fmt: skip
-    part = collection_report.truncation_table(odd, ["words"], n_sample=3, seed=1)[0]
-    assert part.sampled.tolist() == [3, 3] and (part.low < part.share).all() and (part.high > part.share).all()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(collection_report, "encoder", lambda name: Counts())
+        table, problems = collection_report.truncation_table(odd, ["words"])
+        assert table[["role", "texts", "sampled", "truncated", "low", "high"]].to_numpy().tolist() == [
+            ["query", 4, 4, 2, 0.5, 0.5], ["document", 6, 6, 3, 0.5, 0.5]]  # fmt: skip
+        part = collection_report.truncation_table(odd, ["words"], n_sample=3, seed=1)[0]
+        assert part.sampled.tolist() == [3, 3] and (part.low < part.share).all() and (part.high > part.share).all()
     found = collection_report.report(odd, encoders=["text-embedding-3-large"])
     assert "lengths in tokens are not known" in found.findings[-1] and found.truncation.empty
     with pytest.raises(MirblabError, match="did you mean 'minilm'"):
@@ -408,16 +408,14 @@ def test_with_five_queries_no_permutation_test_reaches_005() -> None:
         assert (compare(values, "RR", baseline="one").p.item() < 0.05) == is_reached
 
 
-def test_known_facts_of_the_shared_collections(shared: Path) -> None:
+def test_known_facts_of_the_shared_collections(shared_file: Callable[[str], Path]) -> None:
     """The blueprint queries that contain their declaration's name, and the title-only answers of mse-dup."""
     import json
 
-    place = shared / "data" / "blueprints"
-    if not place.is_dir():
-        pytest.skip(f"no {place}")
+    place = shared_file("data/blueprints")
     flagged = {row["_id"] for row in map(json.loads, (place / "queries.jsonl").open(encoding="utf-8"))
                if row["metadata"]["names_decl"]}  # fmt: skip
     found, by_chance = collection_report.find_leaks(load_folder(place))
     assert len(flagged) == 82 and flagged <= set(found.query_id) and by_chance < 5
-    _, auc, z = collection_report.length_table(load_folder(shared / "data" / "mse-dup"))
+    _, auc, z = collection_report.length_table(load_folder(shared_file("data/mse-dup")))
     assert auc < 0.4 and z < -10

@@ -63,10 +63,15 @@ def test_judged_share_has_no_interval():
 
 def test_one_collection_has_a_column_per_measure():
     """Each measure has its own interval and its own mark."""
-    shown = experiment(SYSTEMS, "mini-qa", MEASURES).table()
+    result = experiment(SYSTEMS, "mini-qa", MEASURES)
+    shown = result.table()
     assert shown.frame.columns.tolist() == MEASURES
-    assert shown.beside.loc["bm25", "RR"] != shown.beside.loc["bm25", "nDCG@10"] != ""
-    assert "†" in shown.to_markdown() or "‡" in shown.to_markdown()
+    for measure in MEASURES:
+        low, high = 100 * bootstrap_intervals(result.values, measure).set_index("system").loc["bm25", ["low", "high"]]
+        assert shown.beside.loc["bm25", measure] == f"[{low:.2f}, {high:.2f}]"
+        significant = compare(result.values, measure, baseline="bm25").significant.item()
+        assert (shown.signs.loc["bm25-mirb", measure] != "") == significant
+    assert "†" in shown.to_markdown()
 
 
 def test_saving_writes_every_file_and_the_same_again(result, tmp_path):

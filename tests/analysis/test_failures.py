@@ -34,6 +34,22 @@ def test_outcomes_by_hand():
     assert found.difference.round(9).tolist() == [0.5, 0.05, 0.0, -0.6]
 
 
+def test_queries_are_labelled_by_id_and_first_words(make_folder):
+    """Cut between words where there is a blank; the collection's name stands before the id where there are several."""
+    texts = ["a  short\nquery", "a query whose words are too many", "onelongwordwithoutablank"]
+    queries = [{"_id": f"q{n}", "text": text} for n, text in enumerate(texts)]
+    c, other = (
+        load_folder(make_folder(queries=queries, qrels="".join(f"q{n}\td1\t1\n" for n in range(3)), name=name))
+        for name in ("c", "other")
+    )
+    table = pd.DataFrame({"collection": "c", "query_id": ["q2", "q0", "q1"], "difference": [3, 2, 1]})
+    found = failures.label_queries(table, [c], longest=13)
+    assert found.label.tolist() == ["q2: onelongwordwi …", "q0: a short query", "q1: a query …"]
+    assert found.drop(columns="label").equals(table)
+    several = failures.label_queries(table.assign(collection=["c", "other", "c"]), [c, other], longest=13)
+    assert [label.partition(":")[0] for label in several.label] == ["c q2", "other q0", "c q1"]
+
+
 def test_swapping_the_systems_mirrors_the_outcomes():
     """What A wins, B loses, by the same amount."""
     rng = np.random.default_rng(1)

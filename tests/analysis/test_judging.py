@@ -21,10 +21,7 @@ from mirblab.evaluation.measures import evaluate
 CARD = "relevance_levels = [0, 1, 2]\n"
 
 
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test begins without judgements."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import gzip
 import json
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -317,9 +318,9 @@ def test_the_paper_prints_a_table_for_each_direction():
 
 
 @pytest.fixture(scope="module")
-def real(shared: Path) -> pd.DataFrame:
+def real(shared_file: Callable[[str], Path]) -> pd.DataFrame:
     """Return the table of the shared data, read once."""
-    return read_views(shared / "data" / "mathlib-views")
+    return read_views(shared_file("data/mathlib-views"))
 
 
 def test_the_real_table_has_the_counts_that_its_readme_states(real: pd.DataFrame):

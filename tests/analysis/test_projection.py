@@ -11,8 +11,7 @@ from mirblab.analysis.projection import map_trustworthiness, nearest_rows, point
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 
-RNG = np.random.default_rng(0)
-VECTORS = RNG.normal(size=(40, 8)).astype(np.float32)
+VECTORS = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
 IDS = [f"s{n:02d}" for n in range(40)]
 POINTS = pd.DataFrame({
     "id": IDS, "class_id": [f"p{n // 2}" for n in range(36)] + [""] * 4, "field": ["sets", "categories"] * 20,
@@ -33,7 +32,7 @@ def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows(tmp_path, m
     """Coordinates are stored; rows are sorted by id before UMAP sees them."""
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     one = projection.project(VECTORS, IDS, seed=1)
-    shuffled = RNG.permutation(40)
+    shuffled = np.random.default_rng(2).permutation(40)
     two = projection.project(VECTORS[shuffled], [IDS[place] for place in shuffled], seed=1)
     assert len(list((paths.cache() / "projections").glob("*.parquet"))) == 1
     assert two.set_index("id").loc[IDS, ["x", "y"]].to_numpy().tolist() == one[["x", "y"]].to_numpy().tolist()

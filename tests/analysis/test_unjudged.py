@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import pytrec_eval
 from scipy.stats import kendalltau
 
-from mirblab.analysis.unjudged import drop_judgements, hide_judgements
+from mirblab.analysis.unjudged import drop_judgements, hide_judgements, random_order_means
 from mirblab.core.errors import MirblabError
+from mirblab.data.collection import Collection, load_folder
 from mirblab.evaluation.measures import evaluate
 from mirblab.retrieval import systems
 from mirblab.sources import catalogue
@@ -118,6 +121,51 @@ def test_the_highest_grade_is_that_of_the_whole_collection() -> None:
     c = replace(c, qrels=judged, card=replace(c.card, relevance_levels=[0, 1, 4], relevant_from=1))
     whole = evaluate(run, c, "ERR@10").value.mean()
     assert hide_judgements([run], c, ["ERR@10"], shares=(0.0,)).value.tolist() == pytest.approx([whole])
+
+
+GRADES = {"a": [2, 1, 0, 0, 0], "b": [1, 0, 0], "c": [1, 1, 0, 0]}
+
+
+@pytest.fixture
+def judged(make_folder) -> Collection:
+    """Return thirty queries of each kind of GRADES, whose documents are judged."""
+    names = [f"{kind}{n:02}" for kind in GRADES for n in range(30)]
+    corpus = [{"_id": f"d{place}", "text": f"document {place}"} for place in range(5)]
+    rows = [f"{name}\td{place}\t{grade}\n" for name in names for place, grade in enumerate(GRADES[name[0]])]
+    return load_folder(make_folder(corpus, [{"_id": name, "text": name} for name in names], "".join(rows)))
+
+
+def expected_by_all_orders(measure: str) -> float:
+    """Return the mean over all orders of each query's judged documents, as pytrec_eval computes it."""
+    means = []
+    for grades in GRADES.values():
+        qrel = {f"d{place}": grade for place, grade in enumerate(grades)}
+        orders = list(itertools.permutations(qrel))
+        runs = {str(n): {doc: float(-place) for place, doc in enumerate(order)} for n, order in enumerate(orders)}
+        found = pytrec_eval.RelevanceEvaluator(dict.fromkeys(runs, qrel), {measure}).evaluate(runs)
+        means.append(np.mean([value for values in found.values() for value in values.values()]))
+    return float(np.mean(means))
+
+
+def test_the_mean_of_random_orders_is_that_of_all_orders(judged: Collection) -> None:
+    """P@k is R/n and R@k is k/n where k of n judged documents are returned; nDCG and RR by counting."""
+    found = random_order_means(judged, ["P@2", "R@2", "R@5", "nDCG", "nDCG@3", "RR"], n_draws=100)
+    means = found.set_index("measure").value
+    assert set(found.collection) == {judged.name}
+    shares = [(sum(grade > 0 for grade in grades), len(grades)) for grades in GRADES.values()]
+    assert means["P@2"] == pytest.approx(np.mean([n / of for n, of in shares]), abs=0.02)
+    assert means["R@2"] == pytest.approx(np.mean([2 / of for _, of in shares]), abs=0.02)
+    assert means["R@5"] == 1
+    for ours, theirs in {"nDCG": "ndcg", "nDCG@3": "ndcg_cut_3", "RR": "recip_rank", "P@2": "P_2"}.items():
+        assert means[ours] == pytest.approx(expected_by_all_orders(theirs), abs=0.02)
+
+
+def test_random_orders_repeat_with_their_seed(judged: Collection) -> None:
+    """Another seed draws others; no draw is refused."""
+    one, two, other = (random_order_means(judged, ["RR"], n_draws=3, seed=seed) for seed in (1, 1, 2))
+    assert one.equals(two) and one.value[0] != other.value[0]
+    with pytest.raises(MirblabError, match="n_draws must be at least 1, found 0"):
+        random_order_means(judged, ["RR"], n_draws=0)
 
 
 def test_runs_and_shares_are_needed_and_names_differ() -> None:

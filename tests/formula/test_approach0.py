@@ -177,9 +177,9 @@ def test_a_position_that_is_not_there_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(shared: Path) -> tuple[dict[str, Tree], dict[str, Tree], pd.DataFrame]:
+def judged(shared_file: Callable[[str], Path]) -> tuple[dict[str, Tree], dict[str, Tree], pd.DataFrame]:
     """Return layouts of the judged formulas and of the queries, and the judgements, of 15 topics of ARQMath."""
-    folder = shared / "data" / "arqmath-2020-task2"
+    folder = shared_file("data/arqmath-2020-task2")
     qrels = pd.read_csv(folder / "qrels" / "test.tsv", sep="\t", dtype={0: str, 1: str}, quoting=3)
     qrels.columns = ["query_id", "doc_id", "relevance"]
     qrels = qrels[qrels.query_id.isin(sorted(set(qrels.query_id))[::3])]

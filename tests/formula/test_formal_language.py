@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from mirblab.display.text import text_html
@@ -62,11 +60,9 @@ def test_prose_that_quotes_a_statement_of_metamath_is_none(end: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["|- ", ". |- ", ". |- ( ", "( e. ", "the "])
-def test_the_time_to_name_a_language_grows_with_the_length(unit: str) -> None:
-    """Two hundred thousand characters of turnstiles take no more than seconds."""
-    started = time.perf_counter()
+def test_a_text_full_of_turnstiles_is_read_soon(unit: str, in_time: None) -> None:
+    """Two hundred thousand characters of them."""
     is_formal("A title. |- " + unit * (200_000 // len(unit)))
-    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize("name", ["mini-lean", "mini-hol", "mini-isabelle"])

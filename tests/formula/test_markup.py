@@ -6,8 +6,8 @@ import gzip
 import json
 import random
 import re
-import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,10 +107,10 @@ def test_what_is_no_fence_and_no_separator_stays_none(text: str):
     assert "fence=" not in written(tree) and "separator=" not in written(tree)
 
 
-def test_nearly_all_real_formulas_come_back(shared: Path):
+def test_nearly_all_real_formulas_come_back(shared_file: Callable[[str], Path]):
     """At least 99 of 100 from LaTeX; of Tangent's own, whose escaped < is < for us, 93."""
     texts, strings = [], []
-    with gzip.open(shared / "data/arqmath-2020-task2/corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(shared_file("data/arqmath-2020-task2/corpus.jsonl.gz"), "rt", encoding="utf-8") as lines:
         for row in random.Random(1).sample(list(map(json.loads, lines)), 2500):
             texts.append(row["text"])
             strings += [row["slt"]] if row.get("slt") else []
@@ -181,10 +181,8 @@ def test_the_spans_of_matches_are_marked_in_the_source():
     assert highlight_latex("x", Tree(["V!x"], [-1], "-"), [0]) == '<code class="mirblab-latex">x</code>'
 
 
-def test_a_long_or_deep_tree_is_written_in_linear_time():
+def test_a_long_or_deep_tree_is_written_soon(in_time: None):
     """No recursion, no growing strings."""
     for relation in "na":
         tree = Tree(["V!x"] * 20_000, list(range(-1, 19_999)), "-" + relation * 19_999)
-        start = time.perf_counter()
         assert written(tree).count("<mi>") == 20_000
-        assert time.perf_counter() - start < 3

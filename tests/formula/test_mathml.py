@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import gc
 import gzip
 import json
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -110,22 +108,24 @@ def test_an_entity_of_the_document_is_never_resolved(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("xml", "labels", "problem"),
+    ("xml", "labels", "problems"),
     [
-        ("<math><mi>x</math>", ["V!x"], "<mi> is not closed"),
-        ("<math><mi>x</mi></mrow></math>", ["V!x"], "an end tag without its start: </mrow>"),
-        ("<math><mfrac><mi>x</mi></mfrac>", ["O!divide", "V!x"], "1 element is not closed"),
-        ("<math>x<mn>2</mn></math>", ["T!x", "N!2"], "text outside of an element: 'x'"),
-        ("<math><mi>x</mi", ["V!x"], ""),
-        ("plain", ["T!plain"], "text outside of an element: 'plain'"),
-        ("", [], ""),
+        ("<math><mi>x</math>", ["V!x"], ("<mi> is not closed",)),
+        ("<math><mi>x</mi></mrow></math>", ["V!x"], ("an end tag without its start: </mrow>",)),
+        ("<math><mfrac><mi>x</mi></mfrac>", ["O!divide", "V!x"], ("1 element is not closed",)),
+        ("<math>x<mn>2</mn></math>", ["T!x", "N!2"], ("text outside of an element: 'x'",)),
+        ("<math><mi>x</mi", ["V!x"], ("1 element is not closed",)),
+        ("plain", ["T!plain"], ("text outside of an element: 'plain'",)),
+        ("", [], ()),
     ],
 )
-def test_a_malformed_document_gives_the_best_tree_and_says_what_was_wrong(xml: str, labels: list[str], problem: str):
+def test_a_malformed_document_gives_the_best_tree_and_says_what_was_wrong(
+    xml: str, labels: list[str], problems: tuple[str, ...]
+):
     """It never raises."""
     tree = mathml.parse_mathml(xml)
     assert tree.labels == labels
-    assert problem in (*tree.problems, "")
+    assert tuple(tree.problems) == problems
 
 
 def rows(path: Path) -> Iterator[dict[str, str]]:
@@ -134,12 +134,12 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(lines, delimiter="\t")
 
 
-def topics(shared: Path, what: str) -> list[tuple[str, str, str]]:
+def topics(shared_file: Callable[[str], Path], what: str) -> list[tuple[str, str, str]]:
     """Return name, LaTeXML's MathML and Tangent's string of the formula topics of 2020."""
-    with gzip.open(shared / "sources/arqmath-official/topics.arqmath-2020-task2-origin.xml.gz", "rt") as file:
+    with gzip.open(shared_file("sources/arqmath-official/topics.arqmath-2020-task2-origin.xml.gz"), "rt") as file:
         named = re.findall(r'number="(B\.\d+)">\s*<Formula_Id>(q_\d+)', file.read())
-    gold = {row["id"]: row[what] for row in rows(shared / f"sources/latexml-gold/2020.{what}.tsv.gz")}
-    lines = (shared / "data/arqmath-2020-task2/queries.jsonl").read_text("utf-8").splitlines()
+    gold = {row["id"]: row[what] for row in rows(shared_file(f"sources/latexml-gold/2020.{what}.tsv.gz"))}
+    lines = shared_file("data/arqmath-2020-task2/queries.jsonl").read_text("utf-8").splitlines()
     strings = {row["_id"]: row[what] for row in map(json.loads, lines)}
     return [(name, gold[formula], strings[name]) for name, formula in named if name in strings]
 
@@ -156,30 +156,32 @@ def comparable(xml: str) -> bool:
         ("opt", parse_content_mathml, {"B.32", "B.37", "B.59", "B.70", "B.86"}),
     ],
 )
-def test_trees_of_the_topics_are_tangents(shared: Path, what: str, parse: Callable[[str], Tree], others: set[str]):
+def test_trees_of_the_topics_are_tangents(
+    shared_file: Callable[[str], Path], what: str, parse: Callable[[str], Tree], others: set[str]
+):
     """All but a few of those that LaTeXML has read without errors."""
-    found = topics(shared, what)
+    found = topics(shared_file, what)
     wrong = {name for name, xml, text in found if comparable(xml) and parse(xml) != read_tangent(text)}
     assert len(found) == 74 and sum(comparable(xml) for _, xml, _ in found) >= 56 and wrong <= others
 
 
-def test_layout_trees_of_judged_formulas_are_tangents(shared: Path):
+def test_layout_trees_of_judged_formulas_are_tangents(shared_file: Callable[[str], Path]):
     """443 of them are in the part of the collection that is at hand; ten differ, nine of which have HTML's &lt;."""
     strings = {}
-    with gzip.open(shared / "data/arqmath-2020-task2/corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(shared_file("data/arqmath-2020-task2/corpus.jsonl.gz"), "rt", encoding="utf-8") as lines:
         for row in map(json.loads, lines):
             strings[row["_id"]] = row.get("slt")
-    path = shared / "sources/arqmath-collection/slt_representation_v3/1.tsv.gz"
+    path = shared_file("sources/arqmath-collection/slt_representation_v3/1.tsv.gz")
     found = {row["old_visual_id"]: row["formula"] for row in rows(path) if strings.get(row["old_visual_id"])}
     same = sum(mathml.parse_mathml(xml) == read_tangent(strings[name]) for name, xml in found.items())
     assert len(found) > 400 and len(found) - same <= 10
 
 
-def test_mathml_and_latex_give_the_same_tree(shared: Path):
+def test_mathml_and_latex_give_the_same_tree(shared_file: Callable[[str], Path]):
     """In 97 of 100 formulas that LaTeXML could read."""
     n_same = n_all = 0
     for year in ("2020", "2021"):
-        folder = shared / "sources/latexml-gold"
+        folder = shared_file("sources/latexml-gold")
         sources = {row["id"]: row["formula"] for row in rows(folder / f"{year}.latex.tsv.gz")}
         for row in rows(folder / f"{year}.slt.tsv.gz"):
             xml = row.get("slt") or row["formula"]
@@ -228,18 +230,14 @@ PIECES = (
 ).split(" ")
 
 
-def test_no_document_breaks_the_parsers():
-    """Pieces of MathML in any order, 4,000 documents: a sound tree each time, quickly."""
+def test_no_document_breaks_the_parsers(in_time: None):
+    """Pieces of MathML in any order, 4,000 documents: a sound tree each time."""
     pick = random.Random(5)
-    slowest = 0.0
     for _ in range(4000):
         xml = "".join(pick.choices(PIECES, k=pick.randint(0, 50)))
-        start = time.perf_counter()
         for parse in (mathml.parse_mathml, parse_content_mathml):
             tree = check_tree(parse(xml))
             assert read_tangent(write_tangent(tree)) == tree, xml
-        slowest = max(slowest, time.perf_counter() - start)
-    assert slowest < 1.0
 
 
 @pytest.mark.parametrize(
@@ -252,12 +250,10 @@ def test_no_document_breaks_the_parsers():
     ],
     ids=range(13),
 )  # fmt: skip
-def test_a_huge_document_is_cut_and_takes_no_time(xml: str):
+def test_a_huge_document_is_cut(xml: str, in_time: None):
     """Neither the depth nor the length of the input is that of the work."""
     for parse in (mathml.parse_mathml, parse_content_mathml):
-        start = time.process_time()
         tree = check_tree(parse(xml))
-        assert time.process_time() - start < 2.0
         assert len(tree) <= MOST + 1 and len(tree.problems) <= 42
 
 
@@ -266,24 +262,12 @@ def test_a_huge_document_is_cut_and_takes_no_time(xml: str):
     "shape",
     ["<math{}", "<math {}", "<math>{}", "<math {}>", "<!DOCTYPE a [{}", "<math><mi>{}", "<math>{}</math>"],
 )  # fmt: skip
-def test_reading_takes_linear_time(read: Callable[[str], Tree], shape: str):
-    """Four times the text takes about four times as long, also of what is never closed."""
-
-    def seconds(piece: str, size: int) -> float:
-        text = shape.format(piece * (size // len(piece)))
-        gc.disable()  # in a process with many tests behind it one collection takes half a second
-        try:
-            begin = time.process_time()
-            read(text)
-            return time.process_time() - begin
-        finally:
-            gc.enable()
-
+def test_what_is_never_closed_is_read_soon(read: Callable[[str], Tree], shape: str, in_time: None):
+    """Two hundred thousand characters, for which a time that grows with the square is minutes."""
     pieces = ["\\left(", "a", " ", "(", "<", "<mrow>", "<mo>(</mo>", 'a="b" ', 'a="', "a=", "&lt;", "&#9",
               "<!--", "<![CDATA[", "</mi>", "<mi>x</mi>", "<mfrac>", "[", "]", "<!DOCTYPE a [", "'"]  # fmt: skip
-    slow = {piece: times for piece in pieces
-            if (times := (seconds(piece, 10_000), seconds(piece, 40_000)))[1] > 12 * times[0] + 0.1}  # fmt: skip
-    assert not slow
+    for piece in pieces:
+        read(shape.format(piece * (200_000 // len(piece))))
 
 
 def test_a_character_of_thousands_of_digits_is_none():

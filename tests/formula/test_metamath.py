@@ -66,9 +66,9 @@ def test_every_bundled_proof_is_accepted(logic):
     assert len(draw_goals(logic, "2025-04-15")) >= 100
 
 
-def test_a_sample_of_set_mm_is_accepted_and_its_mutations_are_refused(tmp_path, shared):
+def test_a_sample_of_set_mm_is_accepted_and_its_mutations_are_refused(tmp_path, shared_file):
     """Its first megabytes, up to a heading: the authors' compressed proofs are the oracle."""
-    with gzip.open(shared / "sources" / "set.mm.gz", "rt", encoding="utf-8") as stream:
+    with gzip.open(shared_file("sources/set.mm.gz"), "rt", encoding="utf-8") as stream:
         text = stream.read(2_500_000)
     start = text[: text.rindex("#*#*#*#*#*#*#*#*")].rindex("#*#*#*#*#*#*#*#*")
     logic = read(tmp_path, text[: text.rindex("$(", 0, start)])

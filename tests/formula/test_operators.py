@@ -7,6 +7,7 @@ import json
 import random
 import unicodedata
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -145,18 +146,24 @@ def test_any_tree_gives_a_sound_operator_tree_of_about_its_size(tree: Tree) -> N
     assert 1 <= len(found) <= 4 * len(tree) + 3
 
 
-@pytest.mark.parametrize("relation", ["n", "a", "w", "o"])
-def test_a_tree_of_any_depth_needs_no_stack(relation: str) -> None:
+@pytest.mark.parametrize(
+    ("relation", "labels", "expected"),
+    [
+        ("n", ["V!x", "+"], {"V!x": 10_000, "U!plus": 2, "O!limit-from": 1}),  # a sum, and a plus without a summand
+        ("a", ["M!()1x1"] * 2, {"M!()1x1": 20_000, "O!SUP": 19_999}),
+        ("o", ["M!()1x1"] * 2, {"M!()1x1": 20_000, "O!SUP": 19_999}),
+        ("w", ["M!()1x1"] * 2, {"M!()1x1": 1}),  # brackets around brackets
+    ],
+)
+def test_a_tree_of_any_depth_needs_no_stack(relation: str, labels: list[str], expected: dict[str, int]) -> None:
     """Twenty thousand nodes one below the other are read."""
-    size = 20_000
-    labels = ["V!x", "+"] * (size // 2) if relation == "n" else ["M!()1x1"] * size
-    found = operator_tree(Tree(labels, list(range(-1, size - 1)), "-" + relation * (size - 1)))
-    assert len(found) >= 1
+    found = operator_tree(Tree(labels * 10_000, list(range(-1, 19_999)), "-" + relation * 19_999))
+    assert Counter(found.labels) == expected
 
 
-def test_operator_trees_agree_with_those_that_tangent_published(shared: Path) -> None:
+def test_operator_trees_agree_with_those_that_tangent_published(shared_file: Callable[[str], Path]) -> None:
     """Mean F1 of labels and of parent-child pairs over 2,000 judged formulas of ARQMath; the rest is convention."""
-    path = shared / "data" / "arqmath-2020-task2" / "corpus.jsonl.gz"
+    path = shared_file("data/arqmath-2020-task2/corpus.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = (json.loads(line) for line in file)
         both = [

@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,9 +151,9 @@ def agreement(pya0: Any, formulas: Sequence[str]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", ["formulas.tsv.gz", "arqmath-2020-task2/corpus.jsonl.gz"])
-def test_symbols_agree_with_pya0_on_real_formulas(shared: Path, pya0: Any, name: str) -> None:
+def test_symbols_agree_with_pya0_on_real_formulas(shared_file: Callable[[str], Path], pya0: Any, name: str) -> None:
     """On 99 % of the symbols, where PyA0 takes no per cent sign for a comment."""
-    with gzip.open(shared / "data" / name, "rt", encoding="utf-8") as lines:
+    with gzip.open(shared_file(f"data/{name}"), "rt", encoding="utf-8") as lines:
         read = (line.rstrip("\n").split("\t")[1] if "tsv" in name else json.loads(line)["text"] for line in lines)
         formulas = [latex for latex in read if latex and "%" not in latex]
     f1, same = agreement(pya0, random.Random(0).sample(formulas, 10_000))

@@ -184,11 +184,10 @@ def test_a_text_of_a_formula_collection_is_one_formula(text: str, found: list[st
 
 
 @pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a home folder of the test's own, in whose cache every index is stored, however small."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
-    return tmp_path
+    return home
 
 
 def stored() -> set[Path]:
@@ -351,16 +350,16 @@ def values(collection: Collection, relevant_from: int | None = None) -> pd.Serie
     return found.groupby("measure").value.mean()
 
 
-def test_the_formulas_of_wikipedia_are_found(shared: Path):
+def test_the_formulas_of_wikipedia_are_found(shared_file: Callable[[str], Path]):
     """NTCIR-12, the judged ones: Bpref partial and full, topic 13 without a fully relevant document."""
-    collection = load_folder(shared / "data" / "ntcir12-wfb")
+    collection = load_folder(shared_file("data/ntcir12-wfb"))
     assert values(collection, 1)["Bpref"] >= 0.76
     assert values(collection, 3)["Bpref"] * 20 / 19 >= 0.66
 
 
-def test_the_judged_formulas_of_arqmath_are_found(shared: Path):
+def test_the_judged_formulas_of_arqmath_are_found(shared_file: Callable[[str], Path]):
     """ARQMath-1 task 2 among the judged formulas only, which takes seconds instead of a minute."""
-    whole = load_folder(shared / "data" / "arqmath-2020-task2")
+    whole = load_folder(shared_file("data/arqmath-2020-task2"))
     judged = np.unique(whole.qrels.doc_id.cat.codes)
     ids = whole.doc_ids[judged]
     qrels = whole.qrels.assign(doc_id=pd.Categorical(whole.qrels.doc_id.astype("str"), ids))

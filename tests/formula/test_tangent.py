@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 
@@ -76,11 +77,11 @@ def test_a_deep_tree_needs_no_stack():
     assert write_tangent(read_tangent(text)) == text
 
 
-def test_every_string_of_the_collections_comes_back(shared: Path):
+def test_every_string_of_the_collections_comes_back(shared_file: Callable[[str], Path]):
     """A third of the 21,000 real ones; nearly all even letter by letter."""
     texts = []
     for name in ("arqmath-2020-task2/corpus.jsonl.gz", "arqmath-2020-task2/queries.jsonl", "ntcir12-wfb/corpus.jsonl"):
-        path = shared / "data" / name
+        path = shared_file(f"data/{name}")
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
             texts += [row[key] for row in map(json.loads, lines) for key in ("slt", "opt") if row.get(key)]
     texts = texts[::3]

@@ -105,16 +105,6 @@ def test_no_folder_is_wider_than_fifteen():
     assert {folder: n for folder, n in width.items() if n > 15 and folder not in ONE_SHAPE} == {}
 
 
-def test_few_modules_have_a_single_importer():
-    """A module that one other imports belongs into it, unless the import crosses a package."""
-    importers: dict[str, set[str]] = {}
-    for name in trees():
-        for other in modules_imported(name):
-            importers.setdefault(other, set()).add(name)
-    single = sorted(name for name, by in importers.items() if len(by) == 1 and not name.startswith("sources."))
-    assert len(single) <= 40, single
-
-
 def test_importing_the_package_loads_nothing_heavy():
     """Half a second is the limit; no heavy library means far less."""
     code = f"import sys, mirblab; print([name for name in {HEAVY!r} if name in sys.modules])"

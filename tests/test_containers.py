@@ -60,13 +60,14 @@ def test_what_is_copied_exists_and_is_not_ignored():
         for source in sources:
             assert (ROOT / source).exists(), source
             assert source == "." or not ignored(source), source
-    needed = ["data/mini/cards/bezout.toml", "notebooks/00_start_here.ipynb", "mirblab/cli.py", "pyproject.toml"]
-    assert not [path for path in [*needed, "README.md", "binder/warm.py", "data/README.md"] if ignored(path)]
+    needed = ["data/mini/cards/bezout.toml", "notebooks/00_start_here.ipynb", "mirblab/app/cli.py", "pyproject.toml"]
+    for path in [*needed, "README.md", "binder/warm.py", "data/README.md"]:
+        assert (ROOT / path).exists() and not ignored(path), path
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included and not [path for path in included if ignored(path)]  # else the package cannot be installed
     useless = [".git/config", ".venv/bin/python", "cache/vectors/x", "data/stacks-qa/corpus.jsonl", "figures/a.png"]
-    assert all(ignored(path) for path in [*useless, "mirblab/__pycache__/cli.pyc", "docs/site/index.html"])
+    assert all(ignored(path) for path in [*useless, "mirblab/app/__pycache__/cli.pyc", "docs/site/index.html"])
 
 
 def test_versions_are_those_of_the_lock_file():

@@ -18,12 +18,7 @@ from mirblab.app.explorer import panes
 from mirblab.core.errors import StorageError
 from mirblab.sources.catalogue import load
 
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test begins without judgements."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
@@ -95,7 +90,7 @@ def test_the_terminal_takes_grades_and_goes_on() -> None:
     assert "before and after judgements of 3 documents by anna;" in done.output and "=== Query" not in done.output
 
 
-def test_a_terminal_that_is_killed_has_stored_each_judgement(own_home: Path) -> None:
+def test_a_terminal_that_is_killed_has_stored_each_judgement(home: Path) -> None:
     """Killed while it waits for the third grade."""
     command = [sys.executable, "-m", "mirblab", "judge", "mini-qa", "bm25", "--judge", "anna"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -106,18 +101,18 @@ def test_a_terminal_that_is_killed_has_stored_each_judgement(own_home: Path) -> 
             if line.startswith("--- Document 3"):
                 break
         process.send_signal(signal.SIGKILL)
-    lines = (own_home / "judgements" / "mini-qa" / "anna.jsonl").read_text("utf-8").splitlines()
+    lines = (home / "judgements" / "mini-qa" / "anna.jsonl").read_text("utf-8").splitlines()
     assert len(lines) == 2
     again = CliRunner().invoke(app, [*command[3:]], input="q\n")
     assert "Document 3 (2 of" in again.output
 
 
-def test_another_judges_file_is_merged(own_home: Path, tmp_path: Path) -> None:
+def test_another_judges_file_is_merged(home: Path, tmp_path: Path) -> None:
     """Nothing is asked then; the table has both."""
     command = ["judge", "mini-qa", "bm25", "-n", "2", "--judge"]
     for name, grades in (("anna", "1\n2\n0\n"), ("ben", "1\n0\n0\n")):
         CliRunner().invoke(app, [*command, name], input=grades)
-    (own_home / "judgements" / "mini-qa" / "ben.jsonl").rename(tmp_path / "given.jsonl")
+    (home / "judgements" / "mini-qa" / "ben.jsonl").rename(tmp_path / "given.jsonl")
     done = CliRunner().invoke(app, [*command, "anna", "--merge", str(tmp_path / "given.jsonl")])
     assert (
         "3 judgements added" in done.output

@@ -106,14 +106,13 @@ def test_a_pool_replaces_a_lost_process_and_begins_its_task_again(_forked: None,
 def test_ctrl_c_ends_the_processes_of_a_pool_and_starts_nothing_more(_forked: None, tmp_path: Path) -> None:
     """What is queued is never begun."""
     log = tmp_path / "log"
-    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt), places.open_place("pool:2") as place:
         futures = [place.submit(log_and_wait, str(log), name, 60.0) for name in ("one", "two", "three")]
         while not log.is_file() or len(log.read_text().splitlines()) < 2:
             time.sleep(0.05)
         pids = [int(line.split()[1]) for line in log.read_text().splitlines()]
         raise KeyboardInterrupt
-    assert time.monotonic() - begun < 30 and len(log.read_text().splitlines()) == 2
+    assert len(log.read_text().splitlines()) == 2
     until = time.monotonic() + 10
     while any(map(psutil.pid_exists, pids)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -474,11 +473,9 @@ def test_whatever_fails_what_others_have_begun_and_is_paid_for_is_finished(
     tasks = [places.Task(fail_while_another_runs, (str(log),), "a run")]
     seconds = 1.0 if is_paid else 60.0
     tasks += [places.Task(log_both_ends, (str(log), name, seconds), is_paid=is_paid) for name in ("one", "two")]
-    begun = time.monotonic()
     with pytest.raises(MirblabError, match="a run: no word is left; finished runs"), places.open_place("pool:2") as at:
         list(at.results(tasks, run_tasks._made))
     assert [line.split()[0] for line in log.read_text().splitlines()] == (["one", "ended"] if is_paid else ["one"])
-    assert time.monotonic() - begun < 30
 
 
 def missing(system: str, collection: str, *others: str, seconds: float = 1.0) -> MissingRun:
@@ -588,25 +585,38 @@ def test_the_task_of_a_killed_worker_runs_again(cluster: Any) -> None:
     assert notebooks.find_stale(jobs) == [] and list(paths.cache().glob(".*cluster")) == []
 
 
+def wait_for(path: Path) -> None:
+    """Return when there is such a file or folder."""
+    while not path.exists():
+        time.sleep(0.05)
+
+
+def wait_for_few_tasks(client: Any, released: Path) -> int:
+    """Return how many tasks the scheduler knows when that is one; *released* then lets the one that waits go on."""
+    n_known = 2
+    while n_known > 1 and not released.exists():
+        time.sleep(0.05)
+        n_known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+    released.touch()
+    return n_known
+
+
 @needs_dask
 def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: None
 ) -> None:
     """The scheduler forgets a finished task while others still run."""
     from distributed import Client
 
+    seen, released = list[tuple[str, int]](), tmp_path / "released"
+
     def pretend(wanted: list[tuple[str, str]], split: str) -> list[str]:
-        time.sleep(3.0 if wanted[0][0] == "structure" else 0.0)
+        wait_for(released if wanted[0][0] == "structure" else tmp_path)
         return []
 
     def look(line: str) -> None:
-        until, n_known = time.monotonic() + 10, 2
-        while n_known > 1 and time.monotonic() < until:
-            time.sleep(0.05)
-            n_known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        seen.append((line.split(";")[0], n_known))
+        seen.append((line.split(";")[0], wait_for_few_tasks(client, released)))
 
-    seen: list[tuple[str, int]] = []
     monkeypatch.setattr(run_tasks, "make_runs", pretend)
     with Client(cluster) as client, places.open_place(cluster.scheduler_address) as place:
         run_tasks.make_runs_at(place, [missing("bm25", "mini-qa"), missing("structure", "mini-qa")], look)
@@ -615,23 +625,20 @@ def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
 
 @needs_dask
 def test_seeds_and_slices_of_goals_that_are_finished_are_forgotten(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: None
 ) -> None:
     """So that none is computed again when its worker is lost."""
     from distributed import Client
 
+    seen, released = list[int](), tmp_path / "released"
+
     def pretend(*given: Any) -> Any:
-        time.sleep(3.0 if given[1] == {"seed": 0} or given[3:] == ([1],) else 0.0)
+        wait_for(released if given[1] == {"seed": 0} else tmp_path)
         return {}
 
     def look() -> None:
-        until, n_known = time.monotonic() + 2, 2
-        while n_known > 1 and time.monotonic() < until:
-            time.sleep(0.05)
-            n_known = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
-        seen.append(n_known)
+        seen.append(wait_for_few_tasks(client, released))
 
-    seen: list[int] = []
     monkeypatch.setattr(console.train_command, "train_model", pretend)
     monkeypatch.setattr(console.train_command, "print_summary", lambda _: look())
     monkeypatch.setattr(console.training, "tokens_model", lambda _: None)
@@ -647,8 +654,11 @@ def test_seeds_and_slices_of_goals_that_are_finished_are_forgotten(
         goals = {name: SimpleNamespace(goal_id=name) for name in "abcd"}
         judge: Any = SimpleNamespace(goals=goals, prover=SimpleNamespace(logic=""), limit=1, decided=Decided())
         monkeypatch.setattr(run_tasks, "SLICES", 1)
-        monkeypatch.setattr(run_tasks, "prove_goals", lambda *given: time.sleep(3.0 * (given[3][0].goal_id == "c")))
         seen.clear()
+        released.unlink()
+        monkeypatch.setattr(
+            run_tasks, "prove_goals", lambda *given: wait_for(released if given[3][0].goal_id == "c" else tmp_path)
+        )
         run_tasks.Cluster(place).prove(judge, "mini", [], [])
         assert seen[0] == 1
 
@@ -697,10 +707,10 @@ def test_a_worker_with_another_home_or_another_version_is_refused(
     """With its address, what it has, and what to do."""
     address = cluster.scheduler_address
     places.hand_runs.code_digest()  # which is kept, and has the versions
-    monkeypatch.setattr(places.hand_runs, "library_versions", lambda: {"numpy": "0.1"})
-    with pytest.raises(MirblabError, match=r"the worker at tcp://127.0.0.1:\d+ has numpy \S+, and this command 0.1"):
-        places.open_place(address).__enter__()
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(places.hand_runs, "library_versions", lambda: {"numpy": "0.1"})
+        with pytest.raises(MirblabError, match=r"worker at tcp://127.0.0.1:\d+ has numpy \S+, and this command 0.1"):
+            places.open_place(address).__enter__()
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "other"))
     expected = rf"has the home {tmp_path}/cluster, which is not {tmp_path}/other of this command; set MIRBLAB_HOME"
     with pytest.raises(MirblabError, match=expected):
@@ -713,17 +723,16 @@ def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(monkeypatch: py
     from distributed import LocalCluster
 
     monkeypatch.setattr(places, "CONNECT_SECONDS", 1)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(
-        MirblabError, match=rf"no scheduler of Dask answers at tcp://127.0.0.1:{port} within 1 s.*start"
-    ):
-        places.open_place(f"tcp://127.0.0.1:{port}").__enter__()
+    with socket.socket() as line:  # which holds a port, and accepts nobody
+        line.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{line.getsockname()[1]}"
+        with pytest.raises(MirblabError, match=f"no scheduler of Dask answers at tcp://{address} within 1 s.*start"):
+            places.open_place(f"tcp://{address}").__enter__()
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty:
         with pytest.raises(MirblabError, match=f"{empty.scheduler_address} has no worker; start one: dask worker"):
             places.open_place(empty.scheduler_address).__enter__()
     with pytest.raises(MirblabError, match="needs certificates in Dask's configuration"):
-        places.open_place(f"tls://127.0.0.1:{port}").__enter__()
+        places.open_place(f"tls://{address}").__enter__()
 
 
 @needs_dask

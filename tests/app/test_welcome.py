@@ -16,10 +16,10 @@ REPO = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> Path:
-    """An empty home folder of mirblab."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    return tmp_path
+def home(home) -> Path:
+    """Return an empty home folder of mirblab."""
+    home.mkdir()
+    return home
 
 
 def commands(found: console.HomeState) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,14 +15,6 @@ from mirblab.data.collection import load_folder
 from mirblab.display import grades
 from mirblab.retrieval.systems import system
 from mirblab.sources.catalogue import load
-
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-
-
-def source(name: str) -> str:
-    """Return the text of all cells of a notebook."""
-    book = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
-    return "\n".join("".join(cell["source"]) for cell in book["cells"])
 
 
 @pytest.mark.parametrize(
@@ -69,29 +60,18 @@ def test_a_grade_beyond_the_scale_has_no_meaning(make_folder: Callable[..., Path
     assert grades.grade_table(odd).frame.meaning.to_dict()["grade 4"] == "–" and grades.grade_meaning(odd, 4) == ""
 
 
-def test_a_broken_scale_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_scale_is_refused_by_name(own: Callable[..., Path]) -> None:
     """With the file, and what it needs."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    (tmp_path / "registry").mkdir()
     entry = '[own]\nlabel = "x"\nsource = "y"\ncollections = ["c"]\nratings = ["no", "yes"]\nmeanings = ["none"]\n'
-    (tmp_path / "registry" / "scales.toml").write_text(entry)
+    own("scales", entry)
     with pytest.raises(MirblabError, match=r"scales\.toml.*'own' has 2 ratings and 1 meanings"):
         grades.scale_meanings("own")
 
 
 def test_grades_are_explained_where_they_are_shown() -> None:
-    """In the explorer, above the texts of one query, and in the notebooks that show grades."""
+    """In the explorer, and above the texts of one query."""
     c = load("mini-qa")
     one = describe_query(c, c.query_ids[0], [system("bm25").search(c)])
     assert "grade 3 (high: " in query_texts_html(one, [one.answer()]).data
     page = static(Model(c, ["bm25"]).ask("", c.query_ids[0]))
     assert 'title="high: ' in page
-    for name in ("01_what_is_a_test_collection", "40_arqmath_topics", "51_query"):
-        assert "grade_table(c)" in source(name)
-    assert "grade_scales_table()" in source("41_threads_and_trees")
-
-
-def test_the_figures_of_threads_and_trees_are_cited_by_their_authors() -> None:
-    """Figures 2 and 3 of the paper on ARQMath 2020 are those that the notebook follows."""
-    text = source("41_threads_and_trees")
-    assert "Figure 2 of Zanibbi, Mansouri, Agarwal and Oard" in text and "Mansouri et al. (2021)" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -136,9 +137,9 @@ def test_a_table_that_is_no_tree_is_refused():
     assert "empty" in plots_trees.tree(table("")).texts[0].get_text()
 
 
-def test_real_formulas_fit_the_page(shared: Path, tmp_path: Path):
+def test_real_formulas_fit_the_page(shared_file: Callable[[str], Path], tmp_path: Path):
     """The trees of the 74 topics with up to 40 nodes: at most 7.4 inches wide, letters of at least 6 points."""
-    lines = (shared / "data/arqmath-2020-task2/queries.jsonl").read_text("utf-8").splitlines()
+    lines = shared_file("data/arqmath-2020-task2/queries.jsonl").read_text("utf-8").splitlines()
     trees = [table(row[key]) for row in map(json.loads, lines) for key in ("slt", "opt")]
     trees = sorted((nodes for nodes in trees if len(nodes) <= 40), key=len)
     assert len(trees) > 130

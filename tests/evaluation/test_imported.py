@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -31,11 +30,7 @@ from mirblab.sources import catalogue, hub
 HEAD = "system,collection,measure,value"
 
 
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test begins with nothing imported."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    return
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -17,14 +17,6 @@ from mirblab.sources.shared import readers
 PRIMES = ["nDCG'", "AP'", "P'@10"]
 
 
-def need(shared: Path, *parts: str) -> Path:
-    """Return a file of the shared data; the test is skipped without it."""
-    path = shared.joinpath(*parts)
-    if not path.is_file():
-        pytest.skip(f"{'/'.join(parts)} is not in the shared data")
-    return path
-
-
 def table_of(path: Path, highest: int) -> pd.DataFrame:
     """Return the judgements of a qrels file, read as the builders read it."""
     grades = readers.read_judgements(path, highest).grades
@@ -55,21 +47,25 @@ def ties_by(run: pd.DataFrame, key: Callable[[pd.Series], pd.Series]) -> pd.Data
         ("run.2020-task1.psu-auto-both-A.trec.gz", [0.2625, 0.0822, 0.1156]),
     ],
 )
-def test_two_runs_of_the_lab_of_2020_score_as_published(shared: Path, name: str, expected: list[float]):
+def test_two_runs_of_the_lab_of_2020_score_as_published(
+    shared_file: Callable[[str], Path], name: str, expected: list[float]
+):
     """Task 1, 77 topics, one run without its unjudged answers and one with them; binary from grade 2."""
-    qrels = table_of(need(shared, "sources/arqmath-official/qrels.arqmath-2020-task1.txt.gz"), 3)
-    found = means(read_run(need(shared, "sources/arqmath-official", name)), qrels, PRIMES, 2)
+    qrels = table_of(shared_file("sources/arqmath-official/qrels.arqmath-2020-task1.txt.gz"), 3)
+    found = means(read_run(shared_file(f"sources/arqmath-official/{name}")), qrels, PRIMES, 2)
     assert np.round(found, 4).tolist() == expected
 
 
 @pytest.mark.parametrize(
     ("level", "ours", "ascending"), [(1, 0.7134, 0.7105), (3, 0.5963, 0.5952)], ids=["partial", "full"]
 )
-def test_tangent_cft_has_its_published_bpref_whatever_ties_do(shared: Path, level: int, ours: float, ascending: float):
+def test_tangent_cft_has_its_published_bpref_whatever_ties_do(
+    shared_file: Callable[[str], Path], level: int, ours: float, ascending: float
+):
     """Published are 0.71 and 0.60; 13 % of the rows are tied, and the other order of ties costs at most 0.003."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    qrels = table_of(need(shared, "sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
-    run = read_run(need(shared, "sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
+    qrels = table_of(shared_file("sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
+    run = read_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
     assert np.round(means(run, qrels, ["Bpref"], level), 4).tolist() == [ours]
     assert np.round(means(ties_by(run, lambda ids: ids), qrels, ["Bpref"], level), 4).tolist() == [ascending]
     plain = run.astype({"query_id": "str", "doc_id": "str", "score": "float64"})
@@ -85,10 +81,10 @@ def nested(table: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def test_full_bpref_is_higher_without_the_topic_that_has_no_fully_relevant_formula(shared: Path):
+def test_full_bpref_is_higher_without_the_topic_that_has_no_fully_relevant_formula(shared_file: Callable[[str], Path]):
     """Topic 13 counts 0 by our rule, as pytrec_eval's mean does; over the other 19 it is 0.628."""
-    qrels = table_of(need(shared, "sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
-    run = read_run(need(shared, "sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
+    qrels = table_of(shared_file("sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
+    run = read_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
     with pytest.warns(QueryWarning, match="MathWiki-13"):
         values = evaluate(run, qrels, ["Bpref"], relevant_from=3)
     assert values.attrs["without_relevant"] == ["NTCIR12-MathWiki-13"]
@@ -105,13 +101,13 @@ def tangent_s(path: Path) -> pd.DataFrame:
     return rows[["query_id", "doc_id"]].assign(score=[float(places[triple]) for triple in triples])
 
 
-def test_the_layout_score_of_tangent_s_reranks_the_judged_pool_as_measured_before(shared: Path):
+def test_the_layout_score_of_tangent_s_reranks_the_judged_pool_as_measured_before(shared_file: Callable[[str], Path]):
     """0.810, 0.560 and 0.489 where ties go by number, the largest first; ours go by the text of the id."""
     rows = pd.read_csv(
-        need(shared, "data/arqmath-2020-task2/qrels/test.tsv"),
+        shared_file("data/arqmath-2020-task2/qrels/test.tsv"),
         sep="\t", names=["query_id", "doc_id", "relevance"], header=0, dtype={"query_id": "str", "doc_id": "str"},
     )  # fmt: skip
-    run = tangent_s(need(shared, "sources/arqmath-official/tangent-s.arqmath-2020-task2.scores.tsv.gz"))
+    run = tangent_s(shared_file("sources/arqmath-official/tangent-s.arqmath-2020-task2.scores.tsv.gz"))
     assert run.duplicated(["query_id", "score"], keep=False).mean() > 0.2
     by_number = ties_by(run, lambda ids: -ids.astype("int64"))
     assert np.round(means(by_number, rows, PRIMES, 2), 3).tolist() == [0.810, 0.560, 0.489]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -148,9 +149,9 @@ def test_melds_tables_are_stored_as_printed() -> None:
     assert directed.collection.nunique() == 6
 
 
-def test_every_cell_of_meld_equals_the_papers_text(shared: Path) -> None:
+def test_every_cell_of_meld_equals_the_papers_text(shared_file: Callable[[str], Path]) -> None:
     """Rows, columns, order and digits, by machine."""
-    printed = printed_tables(next((shared / "papers").glob("003_*.txt")).read_text("utf-8"))
+    printed = printed_tables(shared_file("papers/003_*.txt").read_text("utf-8"))
     assert set(printed) == set(MELD_SHAPES)
     for number, (head, rows) in printed.items():
         cells = published.paper_cells("meld", number)

@@ -156,6 +156,25 @@ def test_bootstrap_agrees_with_scipy() -> None:
     assert row[["low", "high"]].tolist() == pytest.approx(list(oracle.confidence_interval), abs=0.003)
 
 
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_intervals_of_differences_agree_with_scipy(level: float) -> None:
+    """Of all pairs, within Monte Carlo error; the difference is that of the means."""
+    values = random_table(50, 3, seed=6)
+    matrix = significance.value_matrix(values, "nDCG@10")
+    found = significance.difference_intervals(values, "nDCG@10", level=level, n_resamples=20_000)
+    assert len(found) == 3
+    for row in found.itertuples():
+        sample = (matrix[row.system_a] - matrix[row.system_b]).to_numpy()
+        assert row.difference == pytest.approx(sample.mean(), abs=1e-12)
+        assert [row.low, row.high] == pytest.approx(scipy_interval(sample, level), abs=0.004)
+
+
+def scipy_interval(sample: np.ndarray, level: float = 0.95) -> list[float]:
+    """Return scipy's percentile bootstrap interval of a mean."""
+    settings = {"method": "percentile", "n_resamples": 20_000, "confidence_level": level}
+    return list(stats.bootstrap((sample,), np.mean, rng=np.random.default_rng(4), **settings).confidence_interval)
+
+
 def test_bootstrap_is_paired() -> None:
     """Two systems that differ by a constant have a difference without width, wide as their own intervals are."""
     values = value_table({"a": [0.0, 0.25, 0.75, 0.5], "b": [0.25, 0.5, 1.0, 0.75]})
@@ -192,6 +211,16 @@ def test_holm_by_hand() -> None:
     adjusted = significance.holm([np.nan, 0.02, 0.04])
     assert np.isnan(adjusted[0])
     assert adjusted[1:].tolist() == pytest.approx([0.04, 0.04])
+
+
+def test_holm_agrees_with_its_definition() -> None:
+    """Each hypothesis has the largest p · (how many are as large or larger) among those with no larger p, at most 1."""
+    p = (np.random.default_rng(8).random(60) ** 3).round(3)
+    assert len(set(p)) < len(p)  # some are equal
+    raised = {one: min(1.0, one * sum(other >= one for other in p)) for one in p}
+    expected = [max(raised[other] for other in p if other <= one) for one in p]
+    assert significance.holm(p).tolist() == pytest.approx(expected, abs=1e-12)
+    assert len(set(expected)) > 10 and max(expected) == 1
 
 
 def test_benjamini_hochberg_by_hand() -> None:
@@ -285,6 +314,11 @@ def test_drops_from_tier_to_tier_are_paired_by_query() -> None:
         assert row.difference == pytest.approx(means[row.system, row.next_tier] - means[row.system, row.tier])
         assert row.low <= row.difference <= row.high and row.n_queries == 30
     assert len(significance.tier_drops(values, "nDCG@10", ["easy", "hard"], n_resamples=9)) == 2
+    found = significance.tier_drops(values, "nDCG@10", ["easy", "hard"], n_resamples=20_000)
+    matrices = {name: significance.value_matrix(values, "nDCG@10", name) for name in ("easy", "hard")}
+    for row in found.itertuples():
+        changes = (matrices["hard"][row.system] - matrices["easy"][row.system]).to_numpy()
+        assert [row.low, row.high] == pytest.approx(scipy_interval(changes), abs=0.008)
     with pytest.raises(MirblabError, match="no collection 'heavy'"):
         significance.tier_drops(values, "nDCG@10", ["easy", "heavy"])
     with pytest.raises(MirblabError, match="two or more different tiers, found easy"):
@@ -452,6 +486,24 @@ def test_a_comparison_is_described_in_sentences_that_agree_with_it() -> None:
     assert significance.describe_comparison(one[:0]) == []
     plain = significance.compare(value_table(far), "nDCG@10", baseline="x", correction=None)
     assert significance.describe_comparison(plain)[0].endswith(f"(p = {plain.p[0]:.3f} without correction).")
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_interval_of_a_rank_correlation_agrees_with_scipy(size: int) -> None:
+    """Where rows are drawn one by one, and where pairs of them are drawn as wholes."""
+    rng = np.random.default_rng(2)
+    x = np.repeat(rng.random(40), size)
+    pair = np.column_stack([x, (x + np.repeat(rng.normal(0, 0.3, 40), size) + rng.normal(0, 0.1, len(x))).round(1)])
+
+    def rho(drawn: np.ndarray) -> float:
+        rows = (drawn[:, None] * size + np.arange(size)).ravel()
+        return float(stats.spearmanr(pair[rows, 0], pair[rows, 1]).statistic)
+
+    theirs = stats.bootstrap((np.arange(40),), rho, vectorized=False, method="percentile", n_resamples=3_000, rng=0)
+    groups = None if size == 1 else np.repeat(np.arange(40), size)
+    found = significance.spearman_interval(pair, groups, n_resamples=20_000)
+    assert found[0] == pytest.approx(stats.spearmanr(pair).statistic, abs=1e-12)
+    assert found[1:] == pytest.approx(tuple(theirs.confidence_interval), abs=0.02)
 
 
 def test_a_rank_correlation_without_resamples_or_with_a_wrong_level_is_refused() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from built_collections import card, content, rows
+from built_collections import card, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -184,11 +185,9 @@ def test_with_pool_all_every_answer_and_formula_is_a_document(release: Path, tmp
         build.build(release, tmp_path / "out", pool="judge")
 
 
-def test_the_same_release_gives_the_same_bytes(release: Path, tmp_path: Path):
-    """Also from two folders, and gzipped, but for what the card says of the origin."""
+def test_two_folders_of_gzipped_files_give_the_same_bytes(release: Path, tmp_path: Path):
+    """But for what the card says of the origin."""
     first = build.build(release, tmp_path / "one")
-    again = build.build(release, tmp_path / "two")
-    assert [content(folder) for folder in first] == [content(folder) for folder in again]
     apart = tmp_path / "apart"
     shutil.move(release / "Qrels", apart)
     (apart / "qrel_task1_2022_all.tsv").unlink()
@@ -329,20 +328,20 @@ def test_judgements_by_other_ids_are_refused():
         build.check_visual_ids(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
 
 
-def real(shared: Path) -> str:
-    return f"{shared / 'sources/arqmath-collection'}{os.pathsep}{shared / 'sources/arqmath-official'}"
+def real(shared_file: Callable[[str], Path]) -> str:
+    return f"{shared_file('sources/arqmath-collection')}{os.pathsep}{shared_file('sources/arqmath-official')}"
 
 
-def test_the_real_material_agrees_with_what_others_built_from_it(shared: Path, tmp_path: Path):
+def test_the_real_material_agrees_with_what_others_built_from_it(shared_file: Callable[[str], Path], tmp_path: Path):
     """Judgements to the last line; queries but for what the other builder loses; formulas but for the one chosen."""
-    built = {folder.name: folder for folder in build.build(real(shared), tmp_path)}
+    built = {folder.name: folder for folder in build.build(real(shared_file), tmp_path)}
     for mine, theirs, differ in (
         ("arqmath-2020-answers", "arqmath-2020-task1", set()),
         # Three have a bare align environment, which gets dollars here; A.258 has "M<x", cut off as a tag there.
         ("arqmath-2021-answers", "arqmath-2021-task1", {"A.255", "A.258", "A.268", "A.283"}),
         ("arqmath-2021-formulas-alone", "arqmath-2021-task2", set()),
     ):
-        other = shared / "data" / theirs
+        other = shared_file(f"data/{theirs}")
         lines = [(folder / "qrels/test.tsv").read_text().splitlines() for folder in (built[mine], other)]
         assert sorted(lines[0]) == sorted(lines[1])
         queries, expected = rows(built[mine] / "queries.jsonl"), rows(other / "queries.jsonl")
@@ -358,9 +357,9 @@ def test_the_real_material_agrees_with_what_others_built_from_it(shared: Path, t
     assert not any(entity in texts for entity in ("&lt;", "&gt;", "&amp;", "% "))
 
 
-def test_on_the_real_material_ids_of_another_version_are_refused(shared: Path, tmp_path: Path):
+def test_on_the_real_material_ids_of_another_version_are_refused(shared_file: Callable[[str], Path], tmp_path: Path):
     """As many of them occur, but they mean other formulas."""
-    folder = shutil.copytree(shared / "sources/arqmath-official", tmp_path / "official")
+    folder = shutil.copytree(shared_file("sources/arqmath-official"), tmp_path / "official")
     for path in folder.glob("*task1*"):
         path.unlink()
     path = folder / "qrels.arqmath-2021-task2-official.v3.txt.gz"
@@ -372,13 +371,13 @@ def test_on_the_real_material_ids_of_another_version_are_refused(shared: Path, t
     path.unlink()
     path.with_name("qrels.arqmath-2021-task2-official.v3.txt").write_text(text)
     with pytest.raises(MirblabError, match=r"11.0% of its ids .* similarity of 0\.[12]\d .*no column of the formulas"):
-        build.build(f"{shared / 'sources/arqmath-collection'}{os.pathsep}{folder}", tmp_path / "out")
+        build.build(f"{shared_file('sources/arqmath-collection')}{os.pathsep}{folder}", tmp_path / "out")
 
 
-def test_the_numbers_of_topics_say_their_lab(shared: Path):
+def test_the_numbers_of_topics_say_their_lab(shared_file: Callable[[str], Path]):
     """All 383 real topics belong to the lab that their file names."""
     counts = {}
-    for path in sorted((shared / "sources/arqmath-official").glob("topics*.gz")):
+    for path in sorted(shared_file("sources/arqmath-official").glob("topics*.gz")):
         found = {lab_of_topic(topic.id) for topic in read_topics(path)}
         counts[path.name[15:25]] = (found, len(read_topics(path)))
     assert counts == {

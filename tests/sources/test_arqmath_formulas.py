@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.mathml import parse_mathml
@@ -32,11 +31,9 @@ def test_a_long_cell_and_quotes_are_read(tmp_path: Path):
     assert clean_latex(formulas[0].formula).text == "a<b+c"
 
 
-def test_latex_and_mathml_of_the_sample_release_are_the_same_formulas(shared: Path):
+def test_latex_and_mathml_of_the_sample_release_are_the_same_formulas(shared_file: Callable[[str], Path]):
     """Of every twentieth formula that LaTeXML converted without an error, 95 % have equal trees, 96 % last time."""
-    sample = shared / "sources" / "arqmath-collection"
-    if not sample.is_dir():
-        pytest.skip("the shared data has no arqmath-collection")
+    sample = shared_file("sources/arqmath-collection")
     latex, slt = (read(sample / f"{form}_representation_v3" / "1.tsv.gz") for form in ("latex", "slt"))
     assert len(latex) == len(slt) == 62_131
     pairs = list(zip(latex, slt, strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 import pytest
 from built_collections import card
 from hub_server import Hub, run_in_process
+from peak_memory import peak_memory
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -190,17 +190,14 @@ def test_slogans_are_not_held_in_memory(tmp_path: Path) -> None:
     parquet(folder / "theorem_slogan.parquet", [*rows, {"theorem_id": 7, "slogan": "a later one"}])
     stated = [{"theorem_id": number, "paper_id": 9, "name": "", "body": ""} for number in range(1, n + 1)]
     parquet(folder / "theorem.parquet", stated)
-    with release.open_release(folder, "TheoremSearch", "") as files:
-        tracemalloc.start()
+    with release.open_release(folder, "TheoremSearch", "") as files, peak_memory() as peak:
         made = benchmarks.SOURCES["theoremsearch"].read(files, text="slogan")["theoremsearch"]
         texts = hashlib.sha256()
         for row in made.corpus:
             texts.update(row["text"].encode())
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
     assert texts.hexdigest() == hashlib.sha256("".join(said.values()).encode()).hexdigest()
     assert made.left_out["statements without a slogan (empty)"] == 1
-    assert peak < sum(map(len, said.values())) / 2
+    assert peak.n_bytes < sum(map(len, said.values())) / 2
 
 
 def test_one_name_of_two_declarations_is_refused(tmp_path: Path) -> None:

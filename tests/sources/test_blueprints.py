@@ -620,10 +620,10 @@ def test_a_pair_that_leaks_is_left_out(repository: Callable[..., Path], tmp_path
     assert card(whole)["counts"]["left_out"]["judgements of documents that hold their statement"] == 1
 
 
-def test_a_real_repository_agrees_with_anothers_reading(shared: Path, tmp_path: Path):
+def test_a_real_repository_agrees_with_anothers_reading(shared_file: Callable[[str], Path], tmp_path: Path):
     """Of sphere-eversion: every pair that is not mathlib's, nearly every text, and no leak."""
-    whole, _, leaky, _ = build.build(shared / "sources" / "blueprints" / "sphere-eversion.tar.gz", tmp_path / "out")
-    lines = (shared / "data" / "blueprints" / "qrels" / "test.tsv").read_text("utf-8").splitlines()
+    whole, _, leaky, _ = build.build(shared_file("sources/blueprints/sphere-eversion.tar.gz"), tmp_path / "out")
+    lines = shared_file("data/blueprints/qrels/test.tsv").read_text("utf-8").splitlines()
     theirs = {tuple(line.split("\t")[:2]) for line in lines if line.startswith("q:sphere-eversion:")}
     ours = {(query, doc) for query, docs in judged(whole).items() for doc in docs}
     assert ours == {pair for pair in theirs if not pair[1].startswith("mathlib:")} and len(ours) == 81
@@ -814,7 +814,7 @@ def read_edges(source: str, kinds: str) -> set[tuple[str, str]]:
     }
 
 
-def test_the_uses_of_real_blueprints_agree_with_another_reading(shared: Path):
+def test_the_uses_of_real_blueprints_agree_with_another_reading(shared_file: Callable[[str], Path]):
     """Every edge of five blueprints, whose chapters are read here in the order in which their authors list them."""
     sphere = "introduction loops local_convex_integration global_convex_integration appendix local_to_global"
     chapters = "jensen entropy distance 100_percent fibring entropy_pfr pfr improved_exponent hom_pfr approx_hom_pfr"
@@ -827,7 +827,7 @@ def test_the_uses_of_real_blueprints_agree_with_another_reading(shared: Path):
     }
     counts: dict[str, int] = {}
     for name, files in parts.items():
-        with release.open_origin(shared / "sources" / "blueprints" / f"{name}.tar.gz", "") as source:
+        with release.open_origin(shared_file(f"sources/blueprints/{name}.tar.gz"), "") as source:
             [found] = read_repositories(source, Counter())
         known = statement_environments(found.latex.values())
         kinds = "|".join(re.escape(kind) for kind in sorted(known))

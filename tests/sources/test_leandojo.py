@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from built_collections import card, content, rows
+from built_collections import card, rows
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -161,12 +161,6 @@ def test_violations_and_everything_left_out_are_counted(raw: Path, tmp_path: Pat
         "Given a Lean 4 proof state, retrieve the declarations that are useful for proving it."
     )
     assert "1  test queries of which training shows every premise" in capsys.readouterr().out
-
-
-def test_the_same_release_gives_the_same_bytes(raw: Path, tmp_path: Path):
-    """A second time, over the first."""
-    first, second = (content(leandojo.build(raw, tmp_path / "out", strategy="random")[0]) for _ in range(2))
-    assert first == second and b'split = "random"' in first["card.toml"]
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,7 @@ DOCS = {
 PARTNERS = {name: name[:-1] + {"1": "2", "2": "1"}[name[-1]] for name in DOCS if not name.endswith("d01")}
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give every test a home of its own."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def put(path: Path, rows: Any) -> None:

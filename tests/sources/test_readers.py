@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from peak_memory import peak_memory
 
 from mirblab.core.errors import MirblabError
 from mirblab.sources.shared import readers
@@ -83,12 +83,10 @@ def test_an_error_is_seen_at_once_and_memory_stays_bounded(tmp_path: Path):
     path = tmp_path / "a.json"
     item = json.dumps({"text": "x" * 10_000})
     path.write_text(f"[{', '.join([item] * 4000)}]")
-    tracemalloc.start()
-    assert sum(1 for _ in readers.read_json_records(path)) == 4000
-    assert tracemalloc.get_traced_memory()[1] < 12e6
+    with peak_memory() as peak:
+        assert sum(1 for _ in readers.read_json_records(path)) == 4000
+    assert peak.n_bytes < 12e6
     path.write_text(f'[{item}, {{"text" 1}}, {", ".join([item] * 4000)}]')
-    tracemalloc.reset_peak()
-    with pytest.raises(MirblabError, match="item 2: broken JSON"):
+    with peak_memory() as peak, pytest.raises(MirblabError, match="item 2: broken JSON"):
         list(readers.read_json_records(path))
-    assert tracemalloc.get_traced_memory()[1] < 12e6
-    tracemalloc.stop()
+    assert peak.n_bytes < 12e6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -154,9 +155,9 @@ def test_a_library_that_is_missing_is_named(tmp_path: Path):
     assert not (tmp_path / "other").exists()
 
 
-def test_grades_agree_with_the_names_that_blueprints_give(shared: Path):
+def test_grades_agree_with_the_names_that_blueprints_give(shared_file: Callable[[str], Path]):
     """A statement of a blueprint may name its theorem in Mathlib, and the judgements were made without these names."""
-    with (shared / "data" / "blueprints" / "qrels" / "test.tsv").open(encoding="utf-8") as file:
+    with shared_file("data/blueprints/qrels/test.tsv").open(encoding="utf-8") as file:
         named = {(row["query-id"], row["corpus-id"].split(":", 1)[1]) for row in csv.DictReader(file, delimiter="\t")}
     pairs = JUDGED[(JUDGED.queries == "blueprints") & (JUDGED.documents == "mathlib")]
     known = pairs[[pair in named for pair in zip(pairs.query_id, pairs.doc_id, strict=True)]]
@@ -164,7 +165,7 @@ def test_grades_agree_with_the_names_that_blueprints_give(shared: Path):
     assert (known[["first", "second"]].min(axis=1) >= 1).all()
 
 
-def test_the_shared_libraries_have_every_judged_statement(shared: Path, tmp_path: Path):
+def test_the_shared_libraries_have_every_judged_statement(shared_file: Callable[[str], Path], tmp_path: Path):
     """Nothing is missing in the collections that were judged."""
-    for folder in same_theorem.build(shared / "data", tmp_path / "out"):
+    for folder in same_theorem.build(shared_file("data"), tmp_path / "out"):
         assert card(folder)["missing"] == []

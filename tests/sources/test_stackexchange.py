@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
@@ -316,11 +317,9 @@ def oracle(posts: Path, links: Path) -> tuple[Counter[str], set[str], set[frozen
     return reasons, set(kept), {group for group in groups if len(group) > 1}
 
 
-def test_the_real_posts_of_arqmath_agree_with_an_oracle(shared: Path, tmp_path: Path):
+def test_the_real_posts_of_arqmath_agree_with_an_oracle(shared_file: Callable[[str], Path], tmp_path: Path):
     """2,769 questions, 3,395 answers, 1,616 duplicate links; lxml and scipy find the same questions and components."""
-    source = shared / "sources" / "arqmath-collection"
-    if not source.is_dir():
-        pytest.skip("no arqmath-collection among the shared sources")
+    source = shared_file("sources/arqmath-collection")
     folder, corpus, queries, card = build(source, tmp_path)
     reasons, kept, groups = oracle(source / "Posts.V1.3.xml.gz", source / "PostLinks.V1.3.xml.gz")
     left_out = card["counts"]["left_out"]
@@ -336,21 +335,19 @@ def test_the_real_posts_of_arqmath_agree_with_an_oracle(shared: Path, tmp_path: 
     assert 1616 - links >= sum(len(group) - 1 for group in groups)
 
 
-def coffee_dump(shared: Path, tmp_path: Path) -> Path:
+def coffee_dump(shared_file: Callable[[str], Path], tmp_path: Path) -> Path:
     """Return a dump with the posts of the coffee site; the test is skipped where they are not at hand."""
-    source = shared / "sources" / "stackexchange"
-    if not source.is_dir():
-        pytest.skip("no stackexchange among the shared sources")
+    source = shared_file("sources/stackexchange")
     origin = tmp_path / "coffee.stackexchange.com"
     origin.mkdir()
     shutil.copyfile(source / "coffee.Posts.xml.gz", origin / "Posts.xml.gz")
     return origin
 
 
-def test_the_real_posts_of_a_site_are_read(shared: Path, tmp_path: Path):
+def test_the_real_posts_of_a_site_are_read(shared_file: Callable[[str], Path], tmp_path: Path):
     """The coffee site's 225 questions; its own links are not at hand, so that those of another site find nothing."""
-    origin = coffee_dump(shared, tmp_path)
-    shutil.copyfile(shared / "sources" / "stackexchange" / "other-site.PostLinks.xml.gz", origin / "PostLinks.xml.gz")
+    origin = coffee_dump(shared_file, tmp_path)
+    shutil.copyfile(shared_file("sources/stackexchange/other-site.PostLinks.xml.gz"), origin / "PostLinks.xml.gz")
     with pytest.raises(MirblabError, match="no two questions that are kept .* of 92 duplicate links"):
         build(origin, tmp_path / "out")
     (origin / "PostLinks.xml.gz").write_bytes(gzip.compress(f"<postlinks>{link(2, 3)}</postlinks>".encode()))
@@ -484,11 +481,11 @@ def test_wrong_options_for_answers_are_refused(tmp_path: Path, how: dict[str, ob
     assert not any((tmp_path / "out").glob("*"))
 
 
-def test_the_real_answers_of_a_site_agree_with_an_oracle(shared: Path, tmp_path: Path):
+def test_the_real_answers_of_a_site_agree_with_an_oracle(shared_file: Callable[[str], Path], tmp_path: Path):
     """The coffee site's 327 answers to 225 questions; ElementTree finds the same judgements, texts and tags."""
     from xml.etree import ElementTree
 
-    origin = coffee_dump(shared, tmp_path)
+    origin = coffee_dump(shared_file, tmp_path)
     folder, corpus, queries, about = build(origin, tmp_path / "out", relevant="answers", train=0.5)
     with gzip.open(origin / "Posts.xml.gz") as file:
         posts = ElementTree.parse(file).getroot().findall("row")

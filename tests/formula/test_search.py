@@ -281,6 +281,7 @@ def test_indexes_of_an_older_parser_are_named(home: Path):
 
 def test_where_nothing_can_be_written_the_index_is_built_in_memory(home: Path):
     """A file stands where the folder should be."""
+    home.mkdir()
     (home / "cache").write_text("no folder", encoding="utf-8")
     index = formula_index.stored_index(["x^2", "y+1"])
     assert len(index) == 2 and index.folder is None

@@ -76,11 +76,14 @@ def test_relevance_is_as_judged(qa, model):
 
 def test_each_document_says_where_it_stands_elsewhere(qa):
     """Its rank in every other list, 0 beyond the first hundred."""
-    bm25, structure, _ = Model(qa, ["bm25", "structure", "ngram"], depth=100).ask(FREE).columns
-    ranks = {hit.doc_id: hit.rank for hit in structure.hits}
-    assert all(set(hit.elsewhere) == {"structure", "ngram"} for hit in bm25.hits)
-    found = [hit.elsewhere["structure"] for hit in bm25.hits]
-    assert found == [ranks.get(hit.doc_id, 0) for hit in bm25.hits] and 0 < found.count(0) < len(found)
+    names = ["bm25", "structure", "ngram"]
+    columns = {column.name: column.hits for column in Model(qa, names, depth=150).ask(FREE).columns}
+    for name, hits in columns.items():
+        for other in {*names} - {name}:
+            ranks = {hit.doc_id: hit.rank for hit in columns[other][:100]}
+            found = [hit.elsewhere[other] for hit in hits]
+            assert found == [ranks.get(hit.doc_id, 0) for hit in hits] and 0 < found.count(0) < len(found)
+        assert all(set(hit.elsewhere) == {*names} - {name} for hit in hits)
     assert "2 in minilm" in panes.lists(_answer(hit={"elsewhere": {"minilm": 2}}))
     assert "not in minilm’s first 100" in panes.lists(_answer(hit={"elsewhere": {"minilm": 0}}))
 

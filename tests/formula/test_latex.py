@@ -183,11 +183,10 @@ def test_text_of_a_macro_has_its_arguments_whole(latex: str, labels: list[str]) 
     assert parse_latex(latex, macros).labels == labels
 
 
+@pytest.mark.usefixtures("in_time")
 def test_text_of_a_macro_takes_no_time() -> None:
     """A long argument in each of many texts is cut off."""
-    begun = time.process_time()
-    parse_latex(r"\a{" + "x" * 40_000 + "}", {r"\a": r"\text{#1}" * 20_000})
-    assert time.process_time() - begun < 2
+    assert len(parse_latex(r"\a{" + "x" * 40_000 + "}", {r"\a": r"\text{#1}" * 20_000})) > 1
 
 
 @pytest.mark.parametrize("body", [r"\a", r"\a\a", r"{\a\a}{\a#1\a}", r"#1#1#1#1 \a{#1#1}", r"\b", r"x\b\b\b\b"])

@@ -47,7 +47,7 @@ def random_order_means(
 
     >>> from mirblab.sources.catalogue import load
     >>> round(float(random_order_means(load("mini-wfb"), ["nDCG@10"]).value[0]), 2)
-    0.81
+    0.82
     """
     check_positive(n_draws=n_draws)
     check_not_negative(seed=seed)

@@ -240,8 +240,9 @@ def _console_table(title: str, table: pd.DataFrame) -> Table:
 
 
 def _console_cell(name: object, value: object) -> str:
-    is_share = isinstance(value, float) and str(name) in ("share", "near_share", "low", "high")
-    return shorten_label(f"{100 * value:.1f} %" if is_share and value == value else format_value(value), _WIDEST)
+    if isinstance(value, float) and value == value and str(name) in ("share", "near_share", "low", "high"):
+        return f"{100 * value:.1f} %"
+    return shorten_label(format_value(value), _WIDEST)
 
 
 def summarize_findings(

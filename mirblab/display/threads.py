@@ -30,9 +30,9 @@ TAGS = frozenset(
     "munder mover munderover mmultiscripts mprescripts none mtable mtr mtd semantics annotation".split()
 )
 ATTRIBUTES = frozenset(
-    "accent accentunder alttext aria-label class columnalign columnlines columnspan depth dir display displaystyle "
-    "fence form height intent largeop linethickness lspace mathvariant maxsize minsize movablelimits notation rowlines "
-    "rowspan rspace scriptlevel separator stretchy symmetric voffset width xmlns".split()
+    "accent accentunder alttext aria-label class columnalign columnlines columnspan data-loose depth dir display "
+    "displaystyle fence form height intent largeop linethickness lspace mathvariant maxsize minsize movablelimits "
+    "notation rowlines rowspan rspace scriptlevel separator stretchy symmetric voffset width xmlns".split()
 )
 _LONGEST = 20_000  # characters of LaTeX; a longer formula is shown as its source
 _WIDE = 60  # characters of LaTeX; a longer formula may be wider than a small screen, so it can be scrolled

@@ -62,7 +62,7 @@ def test_better_and_worse_count_queries(curve, collection):
     first = systems.system("bm25")
     before = evaluate(first.search(collection), collection, ["nDCG@10"]).set_index("query_id").value
     for row in curve.itertuples():
-        run = first.rerank("maxsim", row.depth).search(collection)
+        run = systems.system(f"bm25>maxsim@{row.depth}").search(collection)
         after = evaluate(run, collection, ["nDCG@10"]).set_index("query_id").value
         gains = [round(after[query_id] - before[query_id], 9) for query_id in collection.query_ids]
         counts = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains), len(gains)

@@ -272,29 +272,29 @@ def test_the_options_of_rephrase_reach_it(monkeypatch):
     monkeypatch.setattr(train_rephrase, "run_rephrasing", lambda *given, **named: asked.append((given, named)) or 3)
     assert invoke("rephrase").exit_code == 3
     words = (
-        "rephrase own.jsonl --model m --url http://localhost:1/v1 --rules --negatives --split dev --kind lemma "
-        "--kind theorem --modules mathematics --limit 7 --seed 5 --out o.jsonl --set in_flight=8 --set budget=0.5"
+        "rephrase own.jsonl --model m --url http://localhost:1/v1 --rules --negatives --split dev "
+        "--modules mathematics --limit 7 --seed 5 --out o.jsonl --set in_flight=8 --set budget=0.5"
     )
     assert invoke(*words.split()).exit_code == 3
     usual = {
         "rules": False, "model": "", "url": "", "negatives": False, "out": "", "seed": 0, "limits": {},
-        "split": "train", "kinds": [], "modules": "all", "limit": 0,
+        "split": "train", "modules": "all", "limit": 0,
     }  # fmt: skip
     chosen = {
         "rules": True, "model": "m", "url": "http://localhost:1/v1", "negatives": True, "out": "o.jsonl", "seed": 5,
-        "limits": {"in_flight": 8, "budget": 0.5}, "split": "dev", "kinds": ["lemma", "theorem"],
+        "limits": {"in_flight": 8, "budget": 0.5}, "split": "dev",
         "modules": "mathematics", "limit": 7,
     }  # fmt: skip
     assert asked == [(("mathlib-views",), usual), (("own.jsonl",), chosen)]
 
 
 def test_the_options_of_train_reach_it(monkeypatch):
-    """A seed is one of the changes; several seeds are trained one after the other, each once."""
+    """Several seeds are trained one after the other, each once."""
     asked: list[tuple] = []
     monkeypatch.setattr(command, "run_training", lambda *given, **named: asked.append((*given, named)) or 4)
     monkeypatch.setattr(console, "train_seeds", lambda place, *given, **named: asked.append((*given, named)) or 5)
     words = ("train", "minilm-math", "--set", "epochs=2", "--out", "mine", "--force")
-    assert invoke("train", "minilm-math").exit_code == 4 and invoke(*words, "--seed", "3").exit_code == 4
+    assert invoke("train", "minilm-math").exit_code == 4 and invoke(*words, "--set", "seed=3").exit_code == 4
     assert invoke(*words, "--seeds", "2, 0,2").exit_code == 5
     assert asked == [
         ("minilm-math", {}, {"out": "", "force": False}),

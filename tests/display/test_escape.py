@@ -14,7 +14,7 @@ from mirblab.display.escape import format_interval, format_value
     [
         (float("nan"), {}, "–"), (np.float32("nan"), {}, "–"), (None, {}, "–"), (pd.NA, {}, "–"), (pd.NaT, {}, "–"),
         (-0.0, {}, "0.00"), (-0.004, {}, "0.00"), (-0.006, {}, "−0.01"), (-0.0, {"how": "+.1f"}, "+0.0"),
-        (-0.04, {"how": ".1f"}, "0.0"), (-0.4, {"how": ",.0f"}, "0"), (-0.0004, {"how": ".1%"}, "0.0%"),
+        (-0.04, {"how": ".1f"}, "0.0"), (-0.4, {"how": ",.0f"}, "0"), (-0.0004, {"how": ".1%"}, "0.0 %"),
         # Halves that are exact in binary go to the even digit; others to where their binary number lies.
         (0.125, {}, "0.12"), (0.375, {}, "0.38"), (0.5, {"digits": 0}, "0"), (1.5, {"digits": 0}, "2"),
         (2.5, {"digits": 0}, "2"), (1.005, {}, "1.00"), (0.285, {}, "0.28"), (0.295, {}, "0.29"), (-1.005, {}, "−1.00"),

@@ -32,7 +32,8 @@ _DOT, _FEW = 19.0, 80  # the width of a dot on a map of up to so many statements
 _SINGLE_ROW = re.compile(r"<mrow>(<(m[ion])\b[^<>]*>[^<]*</\2>)</mrow>")
 # A browser's default attributes of brackets, at the ends of a row and elsewhere.
 _DEFAULT_ATTRIBUTES = re.compile(
-    r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|fence="false" stretchy="false")>'
+    r'<mo (?:form="(?:pre|post)fix" lspace="0" rspace="0" stretchy="(?:true|false)"|'
+    r'data-loose="true" stretchy="false")>'
     r"([()\[\]{}])"
 )
 _HEAD = re.compile(r"^<math [^>]*>")

@@ -36,13 +36,15 @@ LIBRARIES = (
     "mirblab numpy pandas scipy matplotlib torch sentence-transformers transformers bm25s rank-bm25 PyStemmer "
     "umap-learn scikit-learn numba seaborn"
 ).split()
-# The parameters that name models, each with a function that returns what determines them.
-MODELS = {
+# What a text may name, each kind with a function that returns what determines it.
+_DESCRIBE: dict[str, Callable[[str], Any]] = {
+    "system": lambda name: systems.system(name).key,
     "encoder": lambda name: encoder(name).key,
-    "encoders": lambda names: {name: encoder(name).key for name in names},
-    "recipes": lambda names: {name: recipes.recipe(name).determining() for name in names},
     "reranker": rerank.reranker_settings,
+    "recipe": lambda name: recipes.recipe(name).determining(),
 }
+# The parameters that name models, and the kind of these.
+_MODEL_KINDS = {"encoder": "encoder", "encoders": "encoder", "recipes": "recipe", "reranker": "reranker"}
 
 
 def output_key(
@@ -98,22 +100,18 @@ def measures_in(parameters: dict[str, Any]) -> list[str]:
 
 def models_in(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return everything that determines the encoders, recipes and rerankers that the parameters name."""
-    return {kind: describe(parameters[kind]) for kind, describe in MODELS.items() if parameters.get(kind)}
-
-
-# What a text may name, in whichever parameter it stands, each with a function that returns what determines it.
-_REGISTRIES: dict[str, Callable[[str], Any]] = {
-    "system": lambda name: systems.system(name).key,
-    "encoder": lambda name: encoder(name).key,
-    "reranker": rerank.reranker_settings,
-    "recipe": lambda name: recipes.recipe(name).determining(),
-}
+    found = {}
+    for parameter, kind in _MODEL_KINDS.items():
+        if named := parameters.get(parameter):
+            describe = _DESCRIBE[kind]
+            found[parameter] = {name: describe(name) for name in named} if isinstance(named, list) else describe(named)
+    return found
 
 
 def _meanings(text: str) -> dict[str, Any]:
     """Return what determines the system, encoder, reranker and recipe that a text names; empty for another text."""
     found = {}
-    for kind, describe in _REGISTRIES.items():
+    for kind, describe in _DESCRIBE.items():
         with suppress(ValueError, OSError):  # MirblabError is a ValueError
             found[kind] = describe(text)
     return found

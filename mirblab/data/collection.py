@@ -455,8 +455,9 @@ def candidate_rules(
     """Return the rules that the folder's lists and the card's `candidates` impose on the *queries* of a split."""
     rules, doc_ids = list[Rule](), qrels.doc_id.cat.categories
     query_ids = pd.Index(queries.query_id)
-    for stem, key, allow in (("candidates", "candidate-ids", True), ("excluded_ids", "excluded-ids", False)):
+    for stem, key in on_disk.LIST_KEYS.items():
         if path := find_file(folder, stem):
+            allow = stem == "candidates"
             pairs = on_disk.read_id_lists(path, key, query_ids, all_query_ids, doc_ids, every_query=allow)
             rules.append(ListRule.from_pairs(stem, *pairs, len(queries), allow=allow))
     for name in card.candidates:

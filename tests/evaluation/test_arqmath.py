@@ -95,27 +95,24 @@ def write_collection(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nA.1\t8\t2\nA.2\t9\t3\n")
 
 
-@pytest.mark.parametrize("name", ["theirs.tsv", "theirs.txt"])
-def test_a_submission_can_be_imported(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    """Under the suffix of tables, too; the run that is read back is ordered by score."""
+SUBMITTED = "A.1\t7\t1\t0.1\ttheirs\nA.1\t8\t2\t0.9\ttheirs\nA.2\t9\t1\t2\ttheirs\n"
+TREC = "A.1 Q0 7 1 0.1 theirs\nA.1 Q0 8 2 0.9 theirs\nA.2 Q0 9 1 2 theirs\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("theirs.tsv", SUBMITTED), ("theirs.txt", SUBMITTED), ("theirs.tsv", TREC), ("theirs.csv", TREC)],
+)
+def test_a_run_can_be_imported(tmp_path: Path, name: str, content: str, monkeypatch: pytest.MonkeyPatch):
+    """In both forms, under the suffix of tables, too; the run that is read back is ordered by score."""
     write_collection(tmp_path / "answers")
-    (tmp_path / name).write_text("A.1\t7\t1\t0.1\ttheirs\nA.1\t8\t2\t0.9\ttheirs\nA.2\t9\t1\t2\ttheirs\n")
+    (tmp_path / name).write_text(content)
     monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     catalogue.add(tmp_path / "answers")
     record, notes = imported.import_results(tmp_path / name, collection="answers")
     assert record.kind == "run" and record.systems == ["theirs"] and notes[0] == "3 of 3 rows fit answers"
     run = imported.read_imported_run("theirs", load_folder(tmp_path / "answers"))
     assert run.doc_id.tolist() == ["8", "7", "9"] and run.attrs["origin"] == name
-
-
-@pytest.mark.parametrize("name", ["theirs.tsv", "theirs.csv"])
-def test_a_trec_file_under_the_suffix_of_tables_is_a_run(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
-    write_collection(tmp_path / "answers")
-    (tmp_path / name).write_text("A.1 Q0 7 1 0.1 theirs\nA.1 Q0 8 2 0.9 theirs\nA.2 Q0 9 1 2 theirs\n")
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    catalogue.add(tmp_path / "answers")
-    record, _ = imported.import_results(tmp_path / name, collection="answers")
-    assert record.kind == "run" and record.systems == ["theirs"]
 
 
 def test_a_submission_can_be_compared(tmp_path: Path):

@@ -2,7 +2,6 @@ r"""premises: what the statements of blueprints in LaTeX use, from \uses, as a c
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from bisect import bisect_right
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from mirblab.core import atomic_files
 from mirblab.sources.blueprints.nodes import (
     Node,
     clean_statement,
@@ -59,17 +57,15 @@ class PremiseCollection:
 
     def write(self, folder: Path, source: Origin, options: Mapping[str, str]) -> None:
         """Write the collection, with the documents of its repository for each query if there are several of these."""
-        if len(self.repositories) > 1:
-            own: dict[str, list[str]] = {}
-            for row in self._corpus:
-                own.setdefault(row["metadata"]["repo"], []).append(row["_id"])
-            lists = ({"query-id": row["_id"], "candidate-ids": own[row["metadata"]["repo"]]} for row in self._queries)
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in lists)
-            atomic_files.write_text(folder / "candidates.jsonl", "".join(lines))
+        own: dict[str, list[str]] = {}
+        for row in self._corpus:
+            own.setdefault(row["metadata"]["repo"], []).append(row["_id"])
+        listed = ((row["_id"], own[row["metadata"]["repo"]]) for row in self._queries)
+        lists = {"candidates": listed} if len(self.repositories) > 1 else {}
         content = repr([(name, card["content"]) for name, card in self.repositories.items()])
         builder.write_collection(
             folder,
-            CollectionRows(self._corpus, self._queries, self._judged, self._left_out),
+            CollectionRows(self._corpus, self._queries, self._judged, self._left_out, lists=lists),
             builder.read_about(NAME) | {"repositories": self.repositories},
             source,
             builder="blueprints",

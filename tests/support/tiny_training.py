@@ -1,8 +1,11 @@
-"""A tiny model with dropout, and made-up Lean declarations to train it on."""
+"""A tiny model with dropout, made-up Lean declarations to train it on, and a training that is killed."""
 
 from __future__ import annotations
 
+import multiprocessing
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,3 +42,24 @@ def write_bert(folder: Path) -> Path:
     modules = [Transformer(str(raw), max_seq_length=48), Pooling(16, "mean"), Normalize()]
     SentenceTransformer(modules=modules, device="cpu").save(str(out))
     return out
+
+
+def kill_training(*arguments: Any, **settings: Any) -> Path:
+    """Train in a process that SIGKILL ends after a checkpoint; return the folder of its checkpoints.
+
+    The arguments are those of `train.train`, with `out`.
+    """
+    from mirblab import train
+    from mirblab.core import paths
+    from mirblab.train.training import workshop_folder
+
+    settings |= {"checkpoint_every": 1e-9}
+    other = multiprocessing.get_context("fork").Process(target=train.train, args=arguments, kwargs=settings)
+    other.start()
+    folder, end = workshop_folder(settings["out"]), time.monotonic() + 120
+    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.is_alive():
+        time.sleep(0.005)
+    other.kill()
+    other.join()
+    assert list(folder.glob("step-*.safetensors")) and not (paths.models() / settings["out"]).exists()
+    return folder

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import shutil
-import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_training import made_up_views
+from tiny_training import kill_training, made_up_views
 
 from mirblab import __version__, train
 from mirblab.core import atomic_files, paths
@@ -780,16 +778,8 @@ def test_kill_9_loses_only_steps_since_the_last_checkpoint(home: Path) -> None:
     """A process killed at a moment of its own ends, after another call, with the weights of one that was not."""
     views = made_up_views()
     whole = weights(train.train("mine", views, out="whole", evaluate_rows=0))
-    settings = {"evaluate_rows": 0, "checkpoint_every": 1e-9}
-    other = multiprocessing.get_context("fork").Process(target=train.train, args=["mine", views], kwargs=settings)
-    other.start()
-    folder, end = training.workshop_folder("mine"), time.monotonic() + 120
-    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.is_alive():
-        time.sleep(0.005)
-    other.kill()
-    other.join()
-    assert list(folder.glob("step-*.safetensors")) and not (paths.models() / "mine").exists()
-    assert weights(train.train("mine", views, evaluate_rows=0)) == whole
+    kill_training("mine", views, out="cut", evaluate_rows=0)
+    assert weights(train.train("mine", views, out="cut", evaluate_rows=0)) == whole
 
 
 def test_the_command_trains_and_says_what_it_reached(

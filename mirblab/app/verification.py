@@ -8,8 +8,9 @@ import json
 import os
 import platform
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mirblab.app.batch import run_planning, stamps
 from mirblab.app.suite_files import Job
 from mirblab.core import atomic_files, paths, registry, terminal
 from mirblab.core.errors import MirblabError, check_known
+from mirblab.data import beir
 from mirblab.data.collection import Collection
 from mirblab.display import result_tables
 from mirblab.encoders import local
@@ -257,7 +259,8 @@ def training_digest(name: str) -> str:
     """Return a digest of the recipes and data from which the models of a system were trained here, "" if none was.
 
     It is the same on each machine: what a recipe stores of the machine (`precision`) and of the weights of a base that
-    was trained here is left out.
+    was trained here is left out. Of a training from collections it has the collections as they are here now, not the
+    documents that the first stage found there, which change with the code.
     """
     recipes = [_portable_recipe(model) for model in _trained_in(name)]
     text = json.dumps(recipes, sort_keys=True)
@@ -268,9 +271,34 @@ def _portable_recipe(model: str) -> dict[str, Any]:
     folder = local.find_trained(model)
     recipe = json.loads((folder / local.RECIPE).read_text("utf-8")) if folder else {}
     recipe.pop("precision", None)
+    if recipe.get("collections"):
+        recipe["fingerprint"] = _training_fingerprints(recipe)
     if local.find_trained(recipe.get("base", "")):
         recipe |= {"base_revision": "", "base": _portable_recipe(recipe["base"])}
     return recipe
+
+
+def _training_fingerprints(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fingerprints of the splits that a recipe learns from, and of the collections that it keeps apart."""
+    from mirblab.train.lists import split_name
+
+    found = dict[str, str]()
+    for given in (*recipe["collections"], *recipe.get("apart", ())):
+        name, split = split_name(given)
+        if inventory.state("collection", name) not in ("bundled", inventory.READY):
+            found[given] = ""
+            continue
+        folder = catalogue.collection_folder(name)
+        has_train = given in recipe["collections"] and "train" in beir.split_names(folder)
+        chosen = split or ("train" if has_train else "test")
+        found[given] = _split_fingerprint(name, chosen, str(folder))
+    return found
+
+
+@cache
+def _split_fingerprint(name: str, split: str, folder: str) -> str:
+    """Return the fingerprint of a split; *folder* keeps the collections of several homes apart."""
+    return catalogue.load(name, split).fingerprint
 
 
 def _trained_in(name: str) -> list[str]:

@@ -143,6 +143,13 @@ def test_a_trained_model_may_differ_more_but_must_come_from_the_same_recipe_and_
     assert states(chosen_systems=["minilm-qa"]) == {"minilm-qa": "FAIL"}
     store_recipe(fingerprint="4567")
     assert states(chosen_systems=["minilm-qa"]) == {"minilm-qa": "skipped"}
+    store_recipe(collections=["mini-qa"], apart=["mini-hol"])
+    verification.update("mini")
+    store_recipe(collections=["mini-qa"], apart=["mini-hol"], fingerprint="of what another first stage found")
+    assert states(chosen_systems=["minilm-qa"]) == {"minilm-qa": "OK"}
+    for changed in ({"collections": ["mini-qa"], "apart": ["mini-lean"]}, {"collections": ["not-here"]}):
+        store_recipe(**({"apart": ["mini-hol"]} | changed))
+        assert states(chosen_systems=["minilm-qa"]) == {"minilm-qa": "skipped"}
 
 
 def test_what_cannot_be_computed_here_is_skipped_with_the_reason(own):

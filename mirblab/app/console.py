@@ -419,7 +419,7 @@ def _print_cost_table(table: pd.DataFrame, by: str, title: str) -> None:
         texts = part.documents + part.queries
         cells = ["" if pd.isna(hours) else f"{hours:.2g}", "" if pd.isna(dollars) else f"${dollars:,.2f}"]
         share = (part.stored * texts).sum() / texts.sum()
-        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{share:.0%}")[: len(columns)])
+        rows.append((str(name), *cells, readable_size(part.disk.sum()), f"{100 * share:.0f} %")[: len(columns)])
     print_table(columns, rows, title)
 
 

@@ -280,9 +280,10 @@ def guess_collection(run: pd.DataFrame, source: Path) -> str:
     if matches:
         shown = f"{', '.join(matches)} all have them"
     elif best:
-        shown = f"none has {_LEAST_KNOWN_IDS:.0%} of them; {best} has {query_shares[best]:.0%} of the queries"
+        shown = f"none has {100 * _LEAST_KNOWN_IDS:.0f} % of them; "
+        shown += f"{best} has {100 * query_shares[best]:.0f} % of the queries"
         if best in doc_shares:
-            shown += f" and {doc_shares[best]:.0%} of the documents: was it made over a larger corpus?"
+            shown += f" and {100 * doc_shares[best]:.0f} % of the documents: was it made over a larger corpus?"
     else:
         shown = "no collection is here"
     raise MirblabError(f"{source}: the ids do not say which collection it is of: {shown}; give --collection")

@@ -366,7 +366,7 @@ def test_intervals_contain_the_precision_as_often_as_they_say() -> None:
     assert hide_relevance(few, 0.1).coverage.min() > 0.9  # many draws have no relevant document, and still an interval
     with pytest.raises(MirblabError, match="lies between 0 and 1, found 1"):
         hide_relevance(pairs, 1)
-    with pytest.raises(MirblabError, match="an interval needs three or more"):
+    with pytest.raises(MirblabError, match="10 % of 9 documents are 1; an interval needs three or more"):
         hide_relevance(pairs.head(9), 0.1)
 
 

@@ -207,7 +207,7 @@ def test_a_run_whose_documents_are_all_barred_is_refused(tmp_path: Path) -> None
 def test_a_guess_says_that_a_run_may_be_over_a_larger_corpus(qa: Collection, tmp_path: Path) -> None:
     """Its queries fit, few of its documents do."""
     larger_run(qa, tmp_path / "a.trec")
-    with pytest.raises(MirblabError, match="mini-qa has 100% of the queries and 40% of the documents: was it made"):
+    with pytest.raises(MirblabError, match="mini-qa has 100 % of the queries and 40 % of the documents: was it made"):
         imported.import_results(tmp_path / "a.trec")
 
 
@@ -316,7 +316,7 @@ def test_the_collection_is_guessed_from_the_ids(qa: Collection, tmp_path: Path) 
     (paths.data() / "twin").symlink_to(paths.data() / "mini-qa")
     with pytest.raises(MirblabError, match="mini-qa, twin all have them; give --collection"):
         imported.guess_collection(run, tmp_path / "theirs.trec")
-    with pytest.raises(MirblabError, match="none has 90% of them"):
+    with pytest.raises(MirblabError, match="none has 90 % of them"):
         imported.guess_collection(run.assign(query_id="x" + run.query_id.astype(str)), Path("a"))
 
 

@@ -324,7 +324,7 @@ def test_judgements_by_other_ids_are_refused():
         build.check_visual_ids(judged, queries, {"visual_id": wrong, "old_visual_id": wrong, "id": right})
     with pytest.raises(MirblabError, match="visual ids of version 2"):
         build.check_visual_ids(judged, queries, {"visual_id": wrong, "old_visual_id": right, "id": wrong})
-    with pytest.raises(MirblabError, match="0.0% of its ids .* another release: no column"):
+    with pytest.raises(MirblabError, match="0.0 % of its ids .* another release: no column"):
         build.check_visual_ids(judged, queries, {"visual_id": {}, "old_visual_id": {}, "id": {}})
 
 
@@ -370,7 +370,7 @@ def test_on_the_real_material_ids_of_another_version_are_refused(shared_file: Ca
     )
     path.unlink()
     path.with_name("qrels.arqmath-2021-task2-official.v3.txt").write_text(text)
-    with pytest.raises(MirblabError, match=r"11.0% of its ids .* similarity of 0\.[12]\d .*no column of the formulas"):
+    with pytest.raises(MirblabError, match=r"11.0 % of its ids .* similarity of 0\.[12]\d .*no column of the formulas"):
         build.build(f"{shared_file('sources/arqmath-collection')}{os.pathsep}{folder}", tmp_path / "out")
 
 

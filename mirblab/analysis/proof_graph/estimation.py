@@ -191,7 +191,8 @@ def hide_relevance(
         m, rng = round(share * n), np.random.default_rng(seed)
         if m < 3:
             raise MirblabError(
-                f"{collection}: {share:.0%} of {counted(n, 'document')} are {m}; an interval needs three or more"
+                f"{collection}: {100 * share:.0f} % of {counted(n, 'document')} are {m}; "
+                "an interval needs three or more"
             )
         judged = np.zeros((n_draws, n))
         for draw in judged:

@@ -178,8 +178,8 @@ def check_visual_ids(
         fit = [key for key, (n, value) in alike.items() if n >= _FEWEST and value >= LEAST_SIMILARITY]
         looks = _SAYS[fit[0]] if fit else "ids of another release: no column of the formulas fits"
         raise MirblabError(
-            f"{judged.path}: {share:.1%} of its ids are visual ids of the formulas, and its pairs of the highest grade "
-            f"have a similarity of {similarity:.2f} ({n_pairs} pairs; the right version has at least "
+            f"{judged.path}: {100 * share:.1f} % of its ids are visual ids of the formulas, and its pairs of the "
+            f"highest grade have a similarity of {similarity:.2f} ({n_pairs} pairs; the right version has at least "
             f"{LEAST_SIMILARITY}); they look like {looks}; give judgements by visual ids of version 3"
         )
     return {"share_found": round(share, 4), "pairs_of_grade_3": n_pairs, "similarity": round(similarity, 4)}

@@ -466,12 +466,13 @@ def _is_fresh(folder: Path) -> bool:
 
 def _differing_parts(folder: Path, other: Path) -> list[str]:
     """Return the names of the parts of two collections that differ: corpus, queries, judgements, lists and groups."""
-    both = folder, other
-    if not all(beir.find_texts(each, stem) for each in both for stem in ("corpus", "queries")):
-        return ["corpus or queries"]
-    differing = []
+    both, differing = (folder, other), []
     for stem in ("corpus", "queries"):
-        if not _are_equal(*(beir.read_texts(each, stem) for each in both)):
+        files = [path for each in both if (path := beir.find_texts(each, stem))]
+        if len(files) < 2:
+            return ["corpus or queries"]
+        has_same_bytes = len(set(map(digests.file_digest, files))) == 1
+        if not has_same_bytes and not _are_equal(*(beir.read_texts(each, stem) for each in both)):
             differing.append(stem)
     for split in sorted({*beir.split_names(folder), *beir.split_names(other)}):
         if len({tuple(sorted(beir.read_judgements(each, split))) for each in both}) > 1:

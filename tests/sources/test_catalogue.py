@@ -11,6 +11,7 @@ import pytest
 from mirblab.app import cli
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
+from mirblab.data import beir
 from mirblab.sources import catalogue, mini
 
 
@@ -119,6 +120,18 @@ def test_adding_twice_replaces_and_adding_another_is_refused(make_folder):
     with pytest.raises(MirblabError, match="is in the data folder already"):
         catalogue.add(paths.data() / "own-two")
     assert catalogue.load("own-two").texts[0] == "document 1"
+
+
+def test_files_of_the_same_bytes_are_not_compared_text_by_text(make_folder, monkeypatch):
+    """Adding an unchanged folder again reads its texts twice, when it is checked and when it is written."""
+    folder, read, read_texts = make_folder(name="own-same"), [], beir.read_texts
+    catalogue.add(folder)
+    monkeypatch.setattr(beir, "read_texts", lambda *given: read.append(given[1]) or read_texts(*given))
+    catalogue.add(folder)
+    assert read == ["corpus", "queries"] * 2
+    (folder / "corpus.jsonl").write_text((folder / "corpus.jsonl").read_text() + "\n", encoding="utf-8")
+    catalogue.add(folder)
+    assert read == ["corpus", "queries"] * 2 + ["corpus", "queries", "corpus", "corpus", "corpus", "queries"]
 
 
 def test_adding_again_keeps_what_was_said_the_first_time(make_folder):

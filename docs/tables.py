@@ -47,13 +47,13 @@ other collections are, and which of them are made by no builder.
 BUILDERS = """
 ## Builders that were tried on made-up files only
 
-The releases of **NaturalProofs**, **LeanDojo**, **MAPL**, **HolStep**, **MELD** and of **informalised Mathlib**, and
+The releases of **NaturalProofs**, **LeanDojo**, **MAPL**, **HolStep** and of **informalised Mathlib**, and
 MIRB's datasets on **the Hub**, could not be fetched where this was written, nor could the sets that newer papers
 use: **MathNet-Retrieve**, **TheoremSearch**, TheoremGraph's **theorem-matching**, **MathlibQR** and
 **MathlibMPR** of LeanSearch v2, and **BRIGHT**. Their builders are tested on small files that were made up after the
 published formats, so that the first build of a real release may show something that those files do not have. The same
 holds for the encoders and rerankers on the Hub and for the vendors' models: tiny models and local servers stand for
-them in the tests.
+them in the tests. The builder of **MELD** was tried on a public copy of its file, not on the Hub.
 """
 
 

@@ -348,25 +348,21 @@ _VERSO = {
     "tiny/One.lean": b'theorem one : 1 = 1 := rfl\nattribute [blueprint "l"] one\n',
     "tiny/Chapter.lean": _SMALL["small/Small/Chapter.lean"],
 }
-_MELD = [
-    {
-        "pair_id": "basis",
-        "domain_1": "Vector spaces",
-        "statement_1": "Every space has a $basis$.",
-        "domain_2": "Module theory",
-        "statement_2": "Every module over a field is free.",
-    },
-    {
-        "pair_id": "rank",
-        "domain_1": "Vector spaces",
-        "statement_1": "A map has a rank.",
-        "domain_2": "Module theory",
-        "statement_2": "A morphism has a length of image.",
-    },
-]
-_MELD_CSV = (
-    "\n".join(",".join(f'"{cell}"' for cell in row) for row in (_MELD[0], *(r.values() for r in _MELD)))
-).encode()
+_MELD = {
+    "pairs": [
+        {
+            "id": 1,
+            "entry_1": {"framing": "vector spaces", "statement": "Every space has a $basis$."},
+            "entry_2": {"framing": "module theory", "statement": "Every module over a field is free."},
+        },
+        {
+            "id": 2,
+            "entry_1": {"framing": "vector spaces", "statement": "A map has a rank."},
+            "entry_2": {"framing": "module theory", "statement": "A morphism has a length of image."},
+        },
+    ],
+    "distractors": {"module theory": ["Some modules are not free."]},
+}
 
 _PAPER = rb"""\documentclass{amsart}
 \newtheorem{satz}{Theorem}
@@ -597,17 +593,7 @@ READERS: list[Reader] = [
         _build(blueprints_build.build, "tiny.zip"),
         (b"PK\1\2", b"../"),
     ),
-    Reader("meld: csv", "pairs.csv", (_MELD_CSV,), _build(meld.build), CELLS),
-    Reader("meld: tsv", "pairs.tsv", (_MELD_CSV.replace(b",", b"\t"),), _build(meld.build), CELLS),
-    Reader(
-        "meld: json",
-        "pairs.json",
-        (json.dumps(_MELD).encode(), json.dumps({"pairs": _MELD}).encode()),
-        _build(meld.build),
-        JSON,
-    ),
-    Reader("meld: json lines", "pairs.jsonl", (_json(*_MELD),), _build(meld.build), JSON),
-    Reader("meld: parquet", "pairs.parquet", (_parquet(_MELD),), _build(meld.build), (b"PAR1",)),
+    Reader("meld", meld.FILE_NAME, (json.dumps(_MELD).encode(),), _build(meld.build), JSON),
     Reader("own: latex", "mine/a.tex", (_PAPER,), _build(own_build.build, "mine"), LATEX),
     Reader("own: csv", "mine.csv", (_TABLE,), _build(own_build.build, "mine.csv"), CELLS),
     Reader("own: tsv", "mine.tsv", (_TABLE.replace(b",", b"\t"),), _build(own_build.build, "mine.tsv"), CELLS),

@@ -20,7 +20,7 @@ from mirblab.sources.shared.builder import replace_folders
 
 # Which small input of the fault tests each builder takes; the miniatures have none, and "hard" takes a collection.
 INPUTS = {name: name for name in catalogue.BUILDERS} | {
-    "mirb": "hub: parquet", "meld": "meld: csv", "views": "views: json lines", "own": "own: latex",
+    "mirb": "hub: parquet", "views": "views: json lines", "own": "own: latex",
     "mapl": "mapl: json lines",
 }  # fmt: skip
 BUILT = [name for name in catalogue.BUILDERS if name not in ("mini", "hard")]

@@ -21,13 +21,13 @@ from .app.inventory import systems as systems
 from .app.judging_screen import judge as judge
 from .app.suite_files import output as output
 from .core.errors import MirblabError as MirblabError
-from .data.runs import read_run as read_run
 from .data.runs import write_run as write_run
 from .display import plots as plots
 from .display.result_tables import interval_table as interval_table
 from .display.result_tables import main_table as main_table
 from .display.result_tables import table as table
 from .encoders.encoding import encoder as encoder
+from .evaluation.arqmath import read_run as read_run
 from .evaluation.measures import evaluate as evaluate
 from .evaluation.measures import mean as mean
 from .evaluation.significance import bootstrap_intervals as bootstrap_intervals

@@ -292,7 +292,7 @@ def read_run_file(path: Path, collection: Collection) -> pd.DataFrame:
     """
     if path.stat().st_size > _MOST_BYTES:
         raise MirblabError(f"{path} has {path.stat().st_size:,} bytes; cut it to a few thousand documents per query")
-    given = arqmath.read_run_file(path)
+    given = arqmath.read_run(path)
     if given.empty:
         raise MirblabError(f"{path} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     where = f"{collection.name} (split {collection.split})"

@@ -128,24 +128,19 @@ def from_positions(
     return _order_arrays(queries.codes, docs.codes, scores, queries.categories, docs.categories, attrs)
 
 
-def read_run(path: str | Path | pd.DataFrame, system: str = "") -> pd.DataFrame:
+def read_trec_run(path: str | Path, system: str = "") -> pd.DataFrame:
     """Return the run in a TREC file (query_id, Q0, doc_id, rank, score, system; `.gz` by suffix), in order.
 
     As in trec_eval, scores decide and the rank column is ignored. *system*, else the most frequent name in the last
-    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. A
-    table of PyTerrier (qid, docno, score) or of ir_measures (query_id, doc_id, score) may be given for a file. An
+    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. An
     empty file gives an empty run. MirblabError names file, line and number of such lines.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "bm25.trec").write_text("q1 Q0 d1 1 2.5 bm25\\nq1 Q0 d2 2 3.5 bm25\\n")
-    ...     read_run(Path(folder, "bm25.trec")).doc_id.tolist()
+    ...     read_trec_run(Path(folder, "bm25.trec")).doc_id.tolist()
     ['d2', 'd1']
     """
-    if isinstance(path, pd.DataFrame):
-        table = order_run(path)
-        table.attrs = {"system": system or system_of(path), "origin": "a table"}
-        return table
     rows = read_trec_rows(Path(path))
     names = rows.pop("system").value_counts()
     name = system or (str(names.index[0]) if len(names) else "run")
@@ -166,7 +161,7 @@ def write_run(run: pd.DataFrame, path: str | Path) -> None:
     >>> run = pd.DataFrame({"query_id": "q1", "doc_id": ["a", "b"], "score": [0.5, 0.9]})
     >>> with TemporaryDirectory() as folder:
     ...     write_run(run, Path(folder, "bm25.trec.gz"))
-    ...     read_run(Path(folder, "bm25.trec.gz")).doc_id.tolist()
+    ...     read_trec_run(Path(folder, "bm25.trec.gz")).doc_id.tolist()
     ['b', 'a']
     """
     run, path = order_run(run), Path(path)

@@ -1,4 +1,4 @@
-"""Submission files of ARQMath's first task, and what tells them and TREC's run files from tables."""
+"""Submission files of ARQMath's first task, and runs read from these, TREC's files and tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import is_whole_number
 from mirblab.core.text_files import LineProblems, open_unpacked, read_lines
 from mirblab.data.collection import Collection
-from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run, read_run, system_of
+from mirblab.data.runs import LARGEST_SCORE, cut_run, order_run, read_trec_run, system_of
 
 _LINE_FORM = "topic, post, rank, score, run"
 
@@ -42,21 +42,34 @@ def is_run_file(path: Path) -> bool:
     return _form(path) != ""
 
 
-def read_run_file(path: Path) -> pd.DataFrame:
-    """Return the run in a file, as `read_submission` or `read_run` reads it: its first line says which form it has.
+def read_run(path: str | Path | pd.DataFrame, system: str = "") -> pd.DataFrame:
+    """Return the run in a file of TREC's form or a submission to ARQMath's task 1, as its first line says, in order.
+
+    Scores decide and the rank column is ignored; `.gz` is unpacked. *system*, else the most frequent name in the last
+    column, becomes `attrs["system"]`; `attrs["origin"]` is the file, so that tables mark values of unknown origin. A
+    table of PyTerrier (qid, docno, score) or of ir_measures (query_id, doc_id, score) may be given for a file. An
+    empty file gives an empty run. MirblabError names file, line and number of wrong lines.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "run").write_text("A.1 77 2 0.8 ours\\nA.1 78 1 0.9 ours\\n")
-    ...     read_run_file(Path(folder, "run")).doc_id.tolist()
+    ...     read_run(Path(folder, "run")).doc_id.tolist()
     ['78', '77']
     """
-    return read_submission(path) if is_submission(path) else read_run(path)
+    if isinstance(path, pd.DataFrame):
+        run = order_run(path)
+        run.attrs = {"system": system or system_of(path), "origin": "a table"}
+    elif is_submission(Path(path)):
+        run = read_submission(path)
+        run.attrs["system"] = system or system_of(run)
+    else:
+        run = read_trec_run(path, system)
+    return run
 
 
 def _form(path: Path) -> str:
     """Return "submission" or "trec" by the first line that is not blank, "" for a file of another form."""
-    with suppress(OSError, EOFError, zlib.error), open_unpacked(path) as file:  # read_run says what is wrong with these
+    with suppress(OSError, EOFError, zlib.error), open_unpacked(path) as file:  # reading says what is wrong
         line = next(filter(bytes.strip, iter(lambda: file.readline(1000), b"")), b"")
         cells = line.decode("utf-8-sig", "replace").split()
         if len(cells) == 5 and cells[0].startswith("A.") and not _line_problem(cells):

@@ -24,7 +24,7 @@ from mirblab.core.wording import counted
 from mirblab.data.beir import find_texts, read_rows
 from mirblab.data.collection import Collection
 from mirblab.data.runs import FOREIGN_MARK, order_run
-from mirblab.evaluation.arqmath import is_run_file, read_run_file
+from mirblab.evaluation.arqmath import is_run_file, read_run
 from mirblab.evaluation.imported_values import (
     MODEL_FILE,
     ImportedValues,
@@ -184,7 +184,7 @@ def read_imported_run(system: str, collection: Collection) -> pd.DataFrame:
         has = f"its runs are on {', '.join(records)}" if records else "only values of it were imported"
         raise MirblabError(f"the imported system '{system}' has no run on {collection.name}; {has}")
     record = records[collection.name]
-    run, counts = fit_run(read_run_file(record.content_file()), collection, candidates_only=record.candidates_only)
+    run, counts = fit_run(read_run(record.content_file()), collection, candidates_only=record.candidates_only)
     run.attrs = {"system": system, "collection": collection.name, "origin": record.origin}
     run.attrs.update(counts.items())
     if counts["unknown_documents"]:
@@ -238,7 +238,7 @@ def imports_folder() -> Path:
 
 
 def _describe_run(source: Path, system: str, collection: str, candidates_only: bool) -> tuple[ImportRecord, list[str]]:
-    run = read_run_file(source)
+    run = read_run(source)
     if run.empty:
         raise MirblabError(f"{source} is an empty run; a line is 'query_id Q0 doc_id rank score system'")
     system = system or str(run.attrs["system"])

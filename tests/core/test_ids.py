@@ -16,7 +16,7 @@ from mirblab.core.errors import MirblabError
 from mirblab.core.ids import are_sorted, find_positions, read_id, sort_ids
 from mirblab.data.beir import write_collection
 from mirblab.data.collection import load_folder
-from mirblab.data.runs import order_run, read_run, write_run
+from mirblab.data.runs import order_run, read_trec_run, write_run
 from mirblab.evaluation import arqmath, imported_values
 from mirblab.retrieval.run_store import RunStore
 from mirblab.sources import hub
@@ -43,7 +43,7 @@ def pairs(table: pd.DataFrame) -> set[tuple[str, str]]:
 def through_trec(names: list[str], folder: Path) -> set:
     """Write and read a run in TREC's form."""
     write_run(run_of(names), folder / "a.trec")
-    return pairs(read_run(folder / "a.trec"))
+    return pairs(read_trec_run(folder / "a.trec"))
 
 
 def through_the_store(names: list[str], folder: Path) -> set:
@@ -138,7 +138,7 @@ def test_every_reader_returns_the_ids_that_were_written(through, names, tmp_path
 def test_a_system_name_is_text_too(tmp_path):
     """The last column of a run names the system: `007` is not 7."""
     (tmp_path / "a.trec").write_text("q Q0 d 1 1.5 007\nq Q0 e 2 1.0 007\n")
-    assert read_run(tmp_path / "a.trec").attrs["system"] == "007"
+    assert read_trec_run(tmp_path / "a.trec").attrs["system"] == "007"
 
 
 @pytest.mark.parametrize("value", [1e5, True, False, None, [], {}, 1.0, float("nan"), float("inf")])

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from peak_memory import peak_memory
 from pyarrow import parquet
 
+import mirblab as lab
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.ranking import top_k
-from mirblab.data.runs import cut_run, from_positions, order_run, read_run, write_run
+from mirblab.data.runs import cut_run, from_positions, order_run, read_trec_run, write_run
 from mirblab.retrieval import run_store
 from mirblab.retrieval.run_store import RunStore
 
@@ -234,7 +235,7 @@ def test_trec_files_round_trip(tmp_path, suffix):
     rows = [(query, doc, float(scores[n, m])) for n, query in enumerate(queries) for m, doc in enumerate(ids)]
     run = order_run(table(*rows, system="bm25"))
     write_run(run, tmp_path / suffix)
-    again = read_run(tmp_path / suffix)
+    again = read_trec_run(tmp_path / suffix)
     pd.testing.assert_frame_equal(again, run)
     assert again.attrs == {"system": "bm25", "origin": f"the file {suffix}"}
     write_run(again, tmp_path / f"second.{suffix}")
@@ -252,7 +253,7 @@ def test_reading_ignores_rank_and_sorts_by_score(tmp_path):
     """Tabs, several blanks, blank lines and Windows line ends are read; the most frequent last column is the system."""
     path = tmp_path / "x.run"
     path.write_bytes(b"q 0 a 1 0.5 one\r\n\r\n  q\t0\tb  1   2.5e0 two\r\nq 0 c 1 -1 two\r\n")
-    run = read_run(path)
+    run = read_trec_run(path)
     assert plain(run) == [("q", "b", 2.5, 1), ("q", "a", 0.5, 2), ("q", "c", -1.0, 3)]
     assert run.attrs["system"] == "two"
 
@@ -260,7 +261,7 @@ def test_reading_ignores_rank_and_sorts_by_score(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\n", b"  \n\n"])
 def test_an_empty_file_is_an_empty_run(tmp_path, content):
     (tmp_path / "x.run").write_bytes(content)
-    assert len(read_run(tmp_path / "x.run")) == 0
+    assert len(read_trec_run(tmp_path / "x.run")) == 0
 
 
 @pytest.mark.parametrize(
@@ -288,46 +289,46 @@ def test_malformed_lines_are_named_and_counted(tmp_path, line, reason, place):
     lines.insert(place, line)
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(MirblabError, match=rf"x\.run, line {place + 1}: {reason}.*\(2 such lines in all\)"):
-        read_run(path)
+        read_trec_run(path)
 
 
 def test_broken_files_are_refused_by_name(tmp_path):
     (tmp_path / "x.run").write_bytes(b"q Q0 a 1 3 s\nq Q0 \xff 2 2 s\n")
     with pytest.raises(MirblabError, match=r"x\.run, line 2: the text is not UTF-8"):
-        read_run(tmp_path / "x.run")
+        read_trec_run(tmp_path / "x.run")
     whole = gzip.compress(b"q Q0 a 1 3 s\n" * 2000)
     for content in (b"q Q0 a 1 3 s\n", whole[:-20]):
         (tmp_path / "x.run.gz").write_bytes(content)
         with pytest.raises(MirblabError, match=r"x\.run\.gz is not a whole gzip file"):
-            read_run(tmp_path / "x.run.gz")
+            read_trec_run(tmp_path / "x.run.gz")
     (tmp_path / "y.run").write_bytes(b"q Q0 a 1 3 s\nq Q0 a 2 2 s\n")
     with pytest.raises(MirblabError, match=r"y\.run: 1 rows repeat .* document 'a'"):
-        read_run(tmp_path / "y.run")
+        read_trec_run(tmp_path / "y.run")
     with pytest.raises(FileNotFoundError):
-        read_run(tmp_path / "z.run")
+        read_trec_run(tmp_path / "z.run")
 
 
 def test_a_second_column_that_changes_is_refused_with_its_line(tmp_path):
     (tmp_path / "x.run").write_text("q Q0 a 1 3 s\n\nq Q0 c 2 2 s\nq 7 b 3 1 s\n")
     with pytest.raises(MirblabError, match=r"x\.run, line 4: the second column is '7' after 'Q0', .* in all lines"):
-        read_run(tmp_path / "x.run")
+        read_trec_run(tmp_path / "x.run")
     (tmp_path / "x.run").write_text("q 7 a 1 3 s\nq 8 b 1 high s\n")  # what is wrong with one line comes first
     with pytest.raises(MirblabError, match=r"line 2: the score 'high' is no number"):
-        read_run(tmp_path / "x.run")
+        read_trec_run(tmp_path / "x.run")
 
 
 def test_a_submission_to_task_2_of_arqmath_is_no_run_of_posts(tmp_path):
     """Its columns are topic, formula, post, rank, score and run: the third is not what is judged."""
     (tmp_path / "x.tsv").write_text("B.201\t17\t5\t1\t0.9\tours\nB.201\t18\t6\t2\t0.8\tours\n")
     with pytest.raises(MirblabError, match=r"x\.tsv, line 2: .* task 2 .* be mapped to visual ids first; write one"):
-        read_run(tmp_path / "x.tsv")
+        read_trec_run(tmp_path / "x.tsv")
     (tmp_path / "x.tsv").write_text("B.201 Q0 17 1 0.9 ours\nB.201 Q0 18 2 0.8 ours\n")
-    assert read_run(tmp_path / "x.tsv").doc_id.tolist() == ["17", "18"]
+    assert read_trec_run(tmp_path / "x.tsv").doc_id.tolist() == ["17", "18"]
 
 
 def test_a_mark_of_utf_8_at_the_beginning_is_no_part_of_an_id(tmp_path):
     (tmp_path / "x.run").write_bytes(b"\xef\xbb\xbfq Q0 a 1 3 s\nq Q0 b 2 2 s\n")
-    assert read_run(tmp_path / "x.run").query_id.tolist() == ["q", "q"]
+    assert read_trec_run(tmp_path / "x.run").query_id.tolist() == ["q", "q"]
 
 
 @pytest.mark.parametrize("name", ["a b", "a\tb", " a", "a\u00a0b"])
@@ -499,9 +500,9 @@ def test_a_large_run_takes_fourteen_bytes_a_row():
 def test_a_frame_of_pyterrier_is_a_run():
     """Its names are understood, its ranks from 0 are ignored, and the system is named by the caller."""
     frame = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0], "rank": [1, 0], "query": "text"})
-    found = read_run(frame, "bm25")
+    found = lab.read_run(frame, "bm25")
     assert found.doc_id.tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]
     assert found.attrs == {"system": "bm25", "origin": "a table"}
     assert order_run(frame).equals(order_run(frame.rename(columns={"qid": "query_id", "docno": "doc_id"})))
     with pytest.raises(MirblabError, match="missing query_id, doc_id; found qid, score"):
-        read_run(frame[["qid", "score"]])
+        lab.read_run(frame[["qid", "score"]])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import mirblab as lab
 from mirblab.analysis import compare_runs
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -84,7 +85,16 @@ def test_the_first_line_says_whether_a_file_is_a_run(tmp_path: Path, content: by
     (tmp_path / "run.tsv").write_bytes(content)
     assert arqmath.is_run_file(tmp_path / "run.tsv") == is_run
     if is_run:
-        assert arqmath.read_run_file(tmp_path / "run.tsv").doc_id.tolist() == ["7"]
+        assert arqmath.read_run(tmp_path / "run.tsv").doc_id.tolist() == ["7"]
+
+
+def test_a_reader_of_runs_takes_submissions(tmp_path: Path):
+    """As `mirblab diff` does; the system is named by the file or by the caller."""
+    (tmp_path / "own.tsv").write_text("A.1\t7\t2\t0.1\tours\nA.1\t8\t1\t0.9\tours\n")
+    found = [lab.read_run(tmp_path / "own.tsv"), lab.read_run(str(tmp_path / "own.tsv"), "theirs")]
+    assert [run.doc_id.tolist() for run in found] == [["8", "7"]] * 2
+    assert [run.attrs["system"] for run in found] == ["ours", "theirs"]
+    assert {run.attrs["origin"] for run in found} == {"the file own.tsv"}
 
 
 def write_collection(folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.data.runs import read_run
+from mirblab.data.runs import read_trec_run
 from mirblab.evaluation.measures import QueryWarning, evaluate
 from mirblab.sources.shared import readers
 
@@ -52,7 +52,7 @@ def test_two_runs_of_the_lab_of_2020_score_as_published(
 ):
     """Task 1, 77 topics, one run without its unjudged answers and one with them; binary from grade 2."""
     qrels = table_of(shared_file("sources/arqmath-official/qrels.arqmath-2020-task1.txt.gz"), 3)
-    found = means(read_run(shared_file(f"sources/arqmath-official/{name}")), qrels, PRIMES, 2)
+    found = means(read_trec_run(shared_file(f"sources/arqmath-official/{name}")), qrels, PRIMES, 2)
     assert np.round(found, 4).tolist() == expected
 
 
@@ -65,7 +65,7 @@ def test_tangent_cft_has_its_published_bpref_whatever_ties_do(
     """Published are 0.71 and 0.60; 13 % of the rows are tied, and the other order of ties costs at most 0.003."""
     pytrec_eval = pytest.importorskip("pytrec_eval")
     qrels = table_of(shared_file("sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
-    run = read_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
+    run = read_trec_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
     assert np.round(means(run, qrels, ["Bpref"], level), 4).tolist() == [ours]
     assert np.round(means(ties_by(run, lambda ids: ids), qrels, ["Bpref"], level), 4).tolist() == [ascending]
     plain = run.astype({"query_id": "str", "doc_id": "str", "score": "float64"})
@@ -84,7 +84,7 @@ def nested(table: pd.DataFrame, column: str) -> dict[str, dict[str, float]]:
 def test_full_bpref_is_higher_without_the_topic_that_has_no_fully_relevant_formula(shared_file: Callable[[str], Path]):
     """Topic 13 counts 0 by our rule, as pytrec_eval's mean does; over the other 19 it is 0.628."""
     qrels = table_of(shared_file("sources/ntcir12-wfb/qrels.ntcir12-math-browsing-concrete.txt.gz"), 4)
-    run = read_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
+    run = read_trec_run(shared_file("sources/ntcir12-wfb/run.tangent_cft.trec.gz"))
     with pytest.warns(QueryWarning, match="MathWiki-13"):
         values = evaluate(run, qrels, ["Bpref"], relevant_from=3)
     assert values.attrs["without_relevant"] == ["NTCIR12-MathWiki-13"]

@@ -421,7 +421,7 @@ def read_file() -> dict[str, Any]:
     from mirblab.data import runs
 
     path = Path(os.environ["MIRBLAB_HOME"]) / "out" / "one.trec.gz"
-    return {"run": digest(runs.read_run(path))} if path.exists() else {}
+    return {"run": digest(runs.read_trec_run(path))} if path.exists() else {}
 
 
 def write_table() -> dict[str, Any]:

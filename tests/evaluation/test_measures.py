@@ -18,7 +18,7 @@ import mirblab as lab
 from mirblab.core.errors import MirblabError
 from mirblab.data import runs
 from mirblab.data.runs import cut_run, order_run
-from mirblab.evaluation import measures
+from mirblab.evaluation import judged_ranks
 from mirblab.evaluation.measures import Measure, QueryWarning, ceiling, evaluate, mean, parse_measure
 
 ORACLE = {
@@ -410,7 +410,7 @@ def test_a_large_run_is_evaluated_some_queries_at_a_time(name, monkeypatch):
     uneven = run[(run["rank"] < 4) | (run.query_id.cat.codes == 1)]
     shuffled = run.drop(columns="rank").sample(frac=1, random_state=0)
     seen = []
-    monkeypatch.setattr(measures, "order_run", lambda block: seen.append(len(block)) or order_run(block))
+    monkeypatch.setattr(judged_ranks, "order_run", lambda block: seen.append(len(block)) or order_run(block))
     for case, qrels in ((run, bundled), (uneven, bundled.qrels), (shuffled, bundled)):
         monkeypatch.setattr(runs, "BLOCK_ROWS", len(run))
         whole, top = evaluate(case, qrels, names), ceiling(case, qrels, "nDCG@10", 5)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -80,6 +81,14 @@ def own(home: Path) -> Callable[[str, str | bytes], Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Return a port on which nothing listens, and which no other program can take meanwhile."""
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        yield line.getsockname()[1]
 
 
 @pytest.fixture

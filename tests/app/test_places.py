@@ -718,16 +718,16 @@ def test_a_worker_with_another_home_or_another_version_is_refused(
 
 
 @needs_dask
-def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(
+    closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the command that starts one."""
     from distributed import LocalCluster
 
     monkeypatch.setattr(places, "CONNECT_SECONDS", 1)
-    with socket.socket() as line:  # which holds a port, and accepts nobody
-        line.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{line.getsockname()[1]}"
-        with pytest.raises(MirblabError, match=f"no scheduler of Dask answers at tcp://{address} within 1 s.*start"):
-            places.open_place(f"tcp://{address}").__enter__()
+    address = f"127.0.0.1:{closed_port}"
+    with pytest.raises(MirblabError, match=f"no scheduler of Dask answers at tcp://{address} within 1 s.*start"):
+        places.open_place(f"tcp://{address}").__enter__()
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as empty:
         with pytest.raises(MirblabError, match=f"{empty.scheduler_address} has no worker; start one: dask worker"):
             places.open_place(empty.scheduler_address).__enter__()

@@ -32,14 +32,6 @@ def port() -> Iterator[int]:
         server.shutdown()
 
 
-@pytest.fixture
-def closed() -> Iterator[int]:
-    """Return a port on which nothing listens, and which no other program can take meanwhile."""
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        yield line.getsockname()[1]
-
-
 @pytest.fixture(autouse=True)
 def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
@@ -52,9 +44,9 @@ def test_a_server_that_accepts_is_reached_however_slowly_it_answers(port: int) -
     assert network.unreachable_reason(f"http://127.0.0.1:{port}", 0.5) == ""
 
 
-def test_a_closed_door_is_known_at_once(closed: int, in_time: None) -> None:
+def test_a_closed_door_is_known_at_once(closed_port: int, in_time: None) -> None:
     """With the address and the system's words."""
-    assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed}")
+    assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed_port}")
 
 
 def test_a_name_that_is_never_looked_up_costs_no_more_than_the_limit(
@@ -75,9 +67,9 @@ def test_one_way_that_is_blocked_does_not_cost_the_other(port: int, monkeypatch:
     assert network.unreachable_reason("http://two.example", 1.0) == ""
 
 
-def test_a_proxy_is_asked_where_one_is_set(port: int, closed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_asked_where_one_is_set(port: int, closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not there is named; the address itself is not tried then."""
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed}")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{closed_port}")
     assert network.unreachable_reason("http://mirblab.example").startswith("by the proxy: ")
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
     assert network.unreachable_reason("http://mirblab.example", 0.5) == ""  # connected, and slow
@@ -91,9 +83,9 @@ RERANKER = (
 
 
 @pytest.mark.parametrize("code", [MODEL, DATASET, RERANKER], ids=["model", "dataset", "reranker"])
-def test_a_machine_without_a_network_says_so(code: str, closed: int, tmp_path: Path) -> None:
+def test_a_machine_without_a_network_says_so(code: str, closed_port: int, tmp_path: Path) -> None:
     """What is missing, and what to do; no library repeats its questions meanwhile."""
-    own = {"MIRBLAB_HOME": str(tmp_path), "HF_HOME": str(tmp_path), "HF_ENDPOINT": f"http://127.0.0.1:{closed}"}
+    own = {"MIRBLAB_HOME": str(tmp_path), "HF_HOME": str(tmp_path), "HF_ENDPOINT": f"http://127.0.0.1:{closed_port}"}
     script = TRY.format(code="\n    ".join(code.splitlines()))
     environment = {**os.environ, **own, "HF_HUB_OFFLINE": "0"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)

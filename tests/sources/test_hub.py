@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -457,14 +456,9 @@ def test_another_commit_or_content_is_refused(server: Hub, tmp_path: Path) -> No
     assert not list((tmp_path / "home" / "data").glob("*"))
 
 
-def test_without_a_network_the_message_says_what_to_do_at_once(
-    tmp_path: Path, request: pytest.FixtureRequest, in_time: None
-) -> None:
-    """Offline by setting and by a closed door; both ways out are named."""
-    closed = socket.socket()
-    request.addfinalizer(closed.close)  # until then no other program can take the port
-    closed.bind(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+def test_without_a_network_the_message_says_what_to_do_at_once(tmp_path: Path, closed_port: int, in_time: None) -> None:
+    """Offline by setting, and by a port on which nothing listens; both ways out are named."""
+    url = f"http://127.0.0.1:{closed_port}"
     for offline in ("1", "0"):
         [message] = in_a_process(tmp_path, url, "mirb-mathlib", HF_HUB_OFFLINE=offline)
         assert "hcju/mathlibretrieval at revision c5109809d6b9e9704edde7e89faffeda3a066be1 is not on this " in message

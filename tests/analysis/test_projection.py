@@ -28,9 +28,8 @@ def maps(tmp_path_factory) -> pd.DataFrame:
         return projection.seeded_maps(POINTS, VECTORS, seeds=[0, 1], k=5)
 
 
-def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows(tmp_path, monkeypatch):
+def test_the_same_seed_gives_the_same_map_whatever_the_order_of_rows(home):
     """Coordinates are stored; rows are sorted by id before UMAP sees them."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     one = projection.project(VECTORS, IDS, seed=1)
     shuffled = np.random.default_rng(2).permutation(40)
     two = projection.project(VECTORS[shuffled], [IDS[place] for place in shuffled], seed=1)
@@ -50,9 +49,8 @@ def test_the_map_is_that_of_umap_without_neighbours_given(monkeypatch):
     np.testing.assert_array_equal(projection._fit_umap(vectors, settings), expected)
 
 
-def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
+def test_a_changed_byte_of_a_stored_map_is_noticed(home, monkeypatch):
     """Whichever byte it is: the map is named, set aside and drawn again, never another one and never a traceback."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     wanted = projection.project(VECTORS, IDS, seed=1)
     folder = paths.cache() / "projections"
     (path,) = folder.iterdir()
@@ -70,10 +68,10 @@ def test_a_changed_byte_of_a_stored_map_is_noticed(tmp_path, monkeypatch):
         assert projection.verify(folder) == [f"{path} is damaged; it is drawn again when it is needed"]
 
 
-def test_a_map_that_cannot_be_stored_is_returned(tmp_path, monkeypatch, capsys):
+def test_a_map_that_cannot_be_stored_is_returned(home, capsys):
     """A file stands where the cache should be: what was computed is returned, and a line says so."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    home.mkdir()
+    (home / "cache").write_text("no folder", encoding="utf-8")
     assert projection.project(VECTORS, IDS, seed=1).id.tolist() == IDS
     assert "note: maps cannot be stored" in capsys.readouterr().err
 
@@ -216,9 +214,8 @@ def test_a_map_of_too_many_points_is_refused(monkeypatch):
         projection.project(VECTORS, IDS)
 
 
-def test_a_map_of_another_version_is_drawn_anew(tmp_path, monkeypatch):
+def test_a_map_of_another_version_is_drawn_anew(home, monkeypatch):
     """The version is part of what a stored map is found by."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     keys: list[dict] = []
     monkeypatch.setattr(projection, "_fit_umap", lambda vectors, settings: keys.append(settings) or vectors[:, :2])
     for number in ("0.5.1", "9.9.9", "9.9.9"):

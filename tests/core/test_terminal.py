@@ -50,9 +50,8 @@ def is_plain(shown: str) -> bool:
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_folder: Callable[..., Path]) -> Path:
+def hostile(own: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, make_folder: Callable[..., Path]) -> Path:
     """Return a collection all of whose names and texts are hostile; a system and stored vectors are so, too."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COLUMNS", "200")
     ids = [*HOSTILE, "\x1b[31mred", "\u202egnp"]
     folder = make_folder(
@@ -62,10 +61,8 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_folder: Callab
         card='task = "[/b] \\u001b[31m"\ntitle = "[link=https://evil.example]x[/link]"\n',
         name="a[bold]b[red]",
     )
-    own = tmp_path / "home" / "registry"
-    own.mkdir(parents=True)
     entries = "".join(f'["s{number}"]\nkind = "bm25"\nlabel = {json.dumps(text)}\n' for number, text in enumerate(ids))
-    (own / "systems.toml").write_text(entries, encoding="utf-8")
+    own("systems", entries)
     for text in [*HOSTILE, *STEERING]:
         VectorStore(paths.cache() / "vectors", {"dimensions": 2, "model": text, "prompt": text, "role": text}).append(
             ["x"], [[1.0, 2.0]]

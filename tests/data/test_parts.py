@@ -305,19 +305,18 @@ def write_dump(folder: Path) -> Path:
     return folder
 
 
-def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, tmp_path, abandoned):
+def test_a_large_folder_is_added_in_parts(cut, make_folder, monkeypatch, home, abandoned):
     """`add` converts one large file, and its copy has the same content; a second call finds it there."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(beir, "LARGE", 10)
     folder = make_folder(TAGGED, qrels="q1\td01\t1\nq2\td02\t1\n")
-    left = abandoned(tmp_path / "home" / "data" / "parts")  # by a call that was killed
+    left = abandoned(home / "data" / "parts")  # by a call that was killed
     left.mkdir(parents=True)
     for _ in range(2):
         target, notes = catalogue.add(folder, name="large")
     assert (target / "corpus" / "manifest.json").is_file()
     assert any("HTML entities" in note for note in notes)
     assert lab.load("large").fingerprint == load_folder(folder).fingerprint
-    assert [path.name for path in (tmp_path / "home" / "data").iterdir()] == ["large"]
+    assert [path.name for path in (home / "data").iterdir()] == ["large"]
     (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": 5}\n' * 12)
     with pytest.raises(MirblabError, match=r"tiny/corpus.jsonl, line 1: 'text' of 'd1'"):
         catalogue.add(folder, name="other")
@@ -524,14 +523,12 @@ def test_what_works_in_memory_refuses_too_many_documents_in_parts(cut, tmp_path,
             retrieve(System(kind, kind, {"kind": kind, "encoder": "minilm"}), other)
 
 
-def test_late_interaction_over_parts_scores_the_candidates_of_a_search_by_codes(cut, tmp_path, monkeypatch):
+def test_late_interaction_over_parts_scores_the_candidates_of_a_search_by_codes(cut, tmp_path, monkeypatch, own):
     """With all documents as candidates the order is that of the exact search; else no other token vectors are read."""
     one, other = (collection.sample(20) for collection in (lab.load("mini-pairs"), converted("mini-pairs", tmp_path)))
-    model, registry = str(make_model(tmp_path / "tiny")), tmp_path / "registry"
-    registry.mkdir()
-    (registry / "rerankers.toml").write_text(f'[tiny-maxsim]\nkind = "max-sim"\nencoder = "{model}"\n')
-    (registry / "systems.toml").write_text(f'[tiny]\nkind = "dense"\nencoder = "{model}"\n')
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
+    model = str(make_model(tmp_path / "tiny"))
+    own("rerankers", f'[tiny-maxsim]\nkind = "max-sim"\nencoder = "{model}"\n')
+    own("systems", f'[tiny]\nkind = "dense"\nencoder = "{model}"\n')
     monkeypatch.setattr(codes, "SMALL", 10)
     monkeypatch.setattr(collection_module, "MOST_TEXTS", 100)
     exact = retrieve(System("late", "late", {"kind": "late", "encoder": model}), one)

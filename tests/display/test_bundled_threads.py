@@ -65,9 +65,8 @@ def test_every_formula_has_a_number_of_its_own_and_is_understood(bundled):
     assert not any("$" in text for text in bare)
 
 
-def test_the_notebook_shows_a_thread_that_can_do_nothing(tmp_path, monkeypatch):
+def test_the_notebook_shows_a_thread_that_can_do_nothing(tmp_path, home):
     """A frame without scripts, whose page has its policy, no other address to load from, and its formulas."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     papermill.execute_notebook(
         str(ROOT / "notebooks" / "41_threads_and_trees.ipynb"), str(tmp_path / "out.ipynb"), {"formulas": ["x^2"]},
         kernel_name="python3", progress_bar=False, cwd=str(ROOT / "notebooks"),

@@ -13,7 +13,7 @@ import textwrap
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -892,7 +892,7 @@ def test_an_entry_that_cannot_work_is_refused_before_anything_is_sent(server: Ve
 )
 @pytest.mark.attacks
 def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
-    change: dict[str, Any], server: VendorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, Any], server: VendorServer, own: Callable[..., Path]
 ) -> None:
     """An encoder that carries one is never made, so no key, no provenance and no message holds it."""
     import tomli_w
@@ -900,18 +900,15 @@ def test_a_key_in_an_entry_is_refused_before_it_reaches_a_cache_or_a_message(
     from mirblab.app.doctor import registries
     from mirblab.encoders.encoding import encoder
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    (tmp_path / "registry").mkdir()
     fields = {"vendor": "openai", "model": "m", "max_length": 9, "normalise": True, "dimensions": 2}
-    text = tomli_w.dumps({"mine": {**fields, "prompts": {"query": "", "document": ""}, **change}})
-    (tmp_path / "registry" / "encoders.toml").write_text(text, encoding="utf-8")
+    own("encoders", tomli_w.dumps({"mine": {**fields, "prompts": {"query": "", "document": ""}, **change}}))
     with pytest.raises(MirblabError, match=r"encoder 'mine' in .*encoders.toml") as caught:
         encoder("mine")
     finding = registries()
     assert finding.state == "wrong"
     for said in (str(caught.value), repr(caught.value.__cause__), finding.text):
         assert KEY not in said and "0123456789abcdefghij" not in said
-    (tmp_path / "registry" / "encoders.toml").write_text(f'api_key = "{KEY}"\n', encoding="utf-8")
+    own("encoders", f'api_key = "{KEY}"\n')
     with pytest.raises(MirblabError) as caught:
         encoder("minilm")
     assert KEY not in str(caught.value)

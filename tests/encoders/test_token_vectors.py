@@ -154,9 +154,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def tiny(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Encoder:
+def tiny(folder: Path, home: Path) -> Encoder:
     """Return a tiny random encoder with an empty store."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     return encoder(folder)
 
 

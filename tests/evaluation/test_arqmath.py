@@ -113,11 +113,10 @@ TREC = "A.1 Q0 7 1 0.1 theirs\nA.1 Q0 8 2 0.9 theirs\nA.2 Q0 9 1 2 theirs\n"
     ("name", "content"),
     [("theirs.tsv", SUBMITTED), ("theirs.txt", SUBMITTED), ("theirs.tsv", TREC), ("theirs.csv", TREC)],
 )
-def test_a_run_can_be_imported(tmp_path: Path, name: str, content: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_can_be_imported(tmp_path: Path, name: str, content: str, home: Path):
     """In both forms, under the suffix of tables, too; the run that is read back is ordered by score."""
     write_collection(tmp_path / "answers")
     (tmp_path / name).write_text(content)
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     catalogue.add(tmp_path / "answers")
     record, notes = imported.import_results(tmp_path / name, collection="answers")
     assert record.kind == "run" and record.systems == ["theirs"] and notes[0] == "3 of 3 rows fit answers"

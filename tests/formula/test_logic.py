@@ -649,16 +649,11 @@ def test_a_variable_with_a_known_domain_has_one_value(text: str, new: str | None
         ('verb = "is"', "verb"),
     ],
 )
-def test_a_definition_of_ones_own_is_used_or_refused(
-    entry: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_definition_of_ones_own_is_used_or_refused(entry: str, message: str, own: Callable[..., Path]) -> None:
     """With the file, the entry and what to write."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    own = tmp_path / "registry" / "definitions.toml"
-    own.parent.mkdir()
-    own.write_text('[mine]\nnoun = "free monoid"\nnoun_becomes = "monoid{name} without relations"\n', "utf-8")
+    own("definitions", '[mine]\nnoun = "free monoid"\nnoun_becomes = "monoid{name} without relations"\n')
     assert expand_definitions("a free monoid.") == ["a monoid without relations."]
-    own.write_text(f"[mine]\n{entry}\n", "utf-8")
+    own("definitions", f"[mine]\n{entry}\n")
     with pytest.raises(MirblabError, match=message):
         expand_definitions("a free monoid.")
 

@@ -237,17 +237,15 @@ index.stored_index(["x^2", "y+1", r"\\frac{x}{y}"])
 
 
 @pytest.mark.parametrize("rename", [1, 2])
-def test_a_build_that_was_killed_heals(rename: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_build_that_was_killed_heals(rename: int, home: Path):
     """Killed before its manifest, or with all files written and only the last rename missing: the next build is whole.
 
     The manifest of the unfinished folder was taken for that of an index: nothing could be built or opened any more.
     """
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     killed = subprocess.run([sys.executable, "-c", KILLED, str(rename)], check=False)
     assert killed.returncode == -signal.SIGKILL
     (left,) = unfinished_paths(paths.cache() / "structure")
     assert (left / "manifest.json").is_file() == (rename == 2)
-    monkeypatch.setattr(formula_index, "_WORTH_STORING", 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         index = formula_index.stored_index(["x^2", "y+1", r"\frac{x}{y}"])

@@ -650,9 +650,8 @@ def test_ngrams_find_the_formula_that_words_cannot(build):
 
 
 @pytest.fixture
-def in_parts(build, tmp_path, monkeypatch, random_texts):
+def in_parts(build, tmp_path, monkeypatch, random_texts, home):
     """Return the same collection as one file and in parts of 7 documents, with an index in parts of 16."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(parts_writer, "PART_DOCS", 7)
     monkeypatch.setattr(bm25, "PART_DOCS", 16)
     build(*random_texts, card='name = "tiny"\ncandidates = "not-self"\n')

@@ -278,9 +278,8 @@ def test_a_file_of_codes_is_mapped_once(tmp_path):
     assert equal(copies, (part.codes, part.rows))
 
 
-def test_a_damaged_row_is_found_by_verify(tmp_path, monkeypatch):
+def test_a_damaged_row_is_found_by_verify(home):
     """`mirblab cache --verify` reads the rows too, and names what does not belong there."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     (store,) = [one for one in stores.STORES if one.name == "codes"]
     coded(store.path / "space", vectors_of(300, 40))
     assert store.verify() == []

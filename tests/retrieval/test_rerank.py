@@ -133,9 +133,8 @@ def test_a_hub_model_that_is_not_here_says_what_to_do(monkeypatch):
         rerank.score_shortlist(run, c, "bge-reranker-v2-m3")
 
 
-def test_each_pair_is_scored_once(tiny_cross_encoder, make_folder, tmp_path, monkeypatch):
+def test_each_pair_is_scored_once(tiny_cross_encoder, make_folder, home, monkeypatch):
     """Whatever first stage, depth or instruction that a collection does not have asks for it, with the same scores."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     c = catalogue.load(make_folder(queries=[{"_id": f"q{n}", "text": f"document {n}"} for n in (1, 2)]))
     asked: list[int] = []
     score = rerank.score_shortlist

@@ -131,9 +131,8 @@ def test_an_entry_that_does_not_fit_is_refused(register):
         encoder("minilm").term_weights(DOCS[:1])
 
 
-def test_a_folder_without_an_entry_is_sparse_too(tmp_path, monkeypatch, collection):
+def test_a_folder_without_an_entry_is_sparse_too(home, collection):
     """As one that was trained here under a name; its prompts are its own."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     make_sparse_model(paths.models() / "my-splade")
     found = system("my-splade")
     assert found.settings == {"kind": "sparse", "encoder": "my-splade"}

@@ -321,9 +321,8 @@ def test_theorem_search_has_the_licence_that_the_hub_states(tmp_path: Path) -> N
     assert load_folder(copied).card.licence == "unknown"
 
 
-def test_the_catalogue_builds_them_and_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_catalogue_builds_them_and_says_what_is_missing(tmp_path: Path, home: Path) -> None:
     """By name, with options; a collection that is not built names its command."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path / "home"))
     with pytest.raises(MirblabError, match="'mathlibmpr' is not built yet; run: mirblab build leansearch"):
         catalogue.load("mathlibmpr")
     made = catalogue.build("leansearch", str(publish_leansearch(tmp_path / "l")))

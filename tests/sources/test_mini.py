@@ -80,9 +80,8 @@ def test_bridges_share_no_field_and_no_wording_with_the_pairs_that_are_measured(
     assert len(train.qrels) == len(test.qrels) == len(other)
 
 
-def test_a_build_of_the_miniatures_that_fails_leaves_none(tmp_path, monkeypatch):
+def test_a_build_of_the_miniatures_that_fails_leaves_none(home, monkeypatch):
     """A half without its card would be read with other rules, and found instead of the bundled one."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     written, whole = [], mini.write_collection
     monkeypatch.setattr(
         mini, "write_collection", lambda *given: written.append(whole(*given)) if len(written) < 2 else 1 / 0

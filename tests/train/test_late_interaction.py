@@ -241,14 +241,13 @@ def test_a_layer_in_the_place_of_the_hidden_states_counts_too(model: Any, folder
     np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
 
-def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, tmp_path: Path, monkeypatch):
+def test_a_recipe_with_late_trains_and_keeps_token_vectors(folder: Path, home: Path, monkeypatch):
     """From settings to a folder whose registry-like description knows both kinds of vectors; cached or not."""
     import pandas as pd
 
     from mirblab.train import training as whole
     from mirblab.train.recipes import Recipe
 
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     monkeypatch.setenv("MIRBLAB_THREADS", "1")
     texts = sentences(24)
     rows = [(f"d{n}", text, text[::-1], "train" if n < 16 else "dev") for n, text in enumerate(texts)]

@@ -358,9 +358,8 @@ def test_a_torn_or_changed_line_counts_as_not_there() -> None:
     assert len(ReplyStore("another", step)) == 0
 
 
-def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_answers_are_named_by_file_and_line(home: Path) -> None:
     """Whatever stands in a line that ends, it is told and asked again; strangers are named and passed over."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
     step = read_prompt("rephrase")
     store = ReplyStore("m", step)
     for number in range(3):
@@ -382,12 +381,10 @@ def test_damaged_answers_are_named_by_file_and_line(tmp_path: Path, monkeypatch:
         again.get(reply_key("q0", 0))
 
 
-def test_an_answer_that_cannot_be_stored_is_held_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_answer_that_cannot_be_stored_is_held_in_memory(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It was paid for; a line says that the next process asks again."""
-    monkeypatch.setenv("MIRBLAB_HOME", str(tmp_path))
-    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    home.mkdir()
+    (home / "cache").write_text("no folder", encoding="utf-8")
     store = ReplyStore("m", read_prompt("rephrase"))
     store.put("a", Reply("x", "stop"))
     assert "a" in store and len(store) == 1 and store.get("a") == Reply("x", "stop")

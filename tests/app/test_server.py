@@ -16,7 +16,7 @@ from mirblab.analysis.searching.similar_statements import similar
 from mirblab.app import server
 from mirblab.core.errors import MirblabError
 
-mcp = pytest.importorskip("mcp", reason="the extra `serve` is not installed")
+mcp = pytest.importorskip("mcp", reason="needs MCP: pip install '.[serve]'")
 TEXT = "every finite integral domain is a field"
 
 

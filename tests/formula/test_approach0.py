@@ -212,8 +212,8 @@ def test_judged_formulas_are_ranked_better_than_by_the_engine(judged: tuple) -> 
 
 
 def test_scores_go_with_those_of_the_engine(tmp_path: Path) -> None:
-    """pya0, where it is installed, orders a handful of formulas much as we do."""
-    pya0 = pytest.importorskip("pya0")
+    """PyA0 orders a handful of formulas much as we do."""
+    pya0 = pytest.importorskip("pya0", reason="needs PyA0, on Linux: pip install '.[approach0]'")
     texts = [
         "x^2+y^2", "a^2+b^2", "x^2+y^2=z^2", "x+y", "x^2", r"\frac{x}{y}", r"\sqrt{x^2+y^2}", "x^2-y^2", "(x+y)^2",
         "x^2+y^2+z^2+w^2+v^2+u^2", r"\sin x", "x^3+y^3",

@@ -664,7 +664,7 @@ def test_a_model_without_an_entry_is_found_by_its_name(home: Path) -> None:
 
 def test_lora_trains_adapters_only_and_leaves_an_ordinary_model(home: Path) -> None:
     """Its checkpoints hold the adapters alone; the kept model has them merged, and a resumed run ends the same."""
-    pytest.importorskip("peft")
+    pytest.importorskip("peft", reason="needs PEFT: pip install '.[train-gpu]'")
     from safetensors import safe_open
     from sentence_transformers import SentenceTransformer
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_process import CommandProcess
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from lab_browser import chromium  # noqa: F401  the fixture `browser`
 
 from mirblab.core import atomic_files
@@ -29,8 +29,10 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 ROOT = Path(__file__).resolve().parent.parent
 
 # The same examples every time; `--hypothesis-profile=wide` looks for new ones.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("wide", max_examples=5000)
+# A busy machine is slow to make them, which is no mistake of a test.
+PATIENT = [HealthCheck.too_slow]
+settings.register_profile("same", derandomize=True, suppress_health_check=PATIENT)
+settings.register_profile("wide", max_examples=5000, suppress_health_check=PATIENT)
 settings.load_profile("same")
 
 # A shell starts what it runs in the background without Ctrl-C, for which the tests of Ctrl-C would wait for ever.

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import pytrec_eval
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirblab.data.candidates import Candidates, EarlierRule, ListRule, NotSelfRule, TagRule, tag_matrix
@@ -255,7 +255,7 @@ def slowly(collection: Collection, method: str, tokenizer: str, k1: float, b: fl
     return scores
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None)
 @given(
     collection=collections(),
     method=st.sampled_from(METHODS),
@@ -288,7 +288,7 @@ def test_no_setting_returns_a_restricted_document(collection, method, tokenizer,
         assert run.score[queries == place].tolist() == row[best].tolist()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None)
 @given(collection=collections(), depth=st.integers(1, 14), k1=st.sampled_from([0.9, 1.5]))
 def test_rank_bm25_returns_no_restricted_document_either(collection, depth, k1):
     """The lessons' engine masks one query at a time."""

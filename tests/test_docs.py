@@ -217,7 +217,6 @@ def test_the_snippets_run_in_the_order_in_which_they_stand(page, tmp_path, link_
     """TOML with a file name goes into the home folder, Python and shell run in one folder; other blocks are text."""
     text = page.read_text("utf-8")
     if page.stem == "cluster":
-        pytest.importorskip("distributed", reason="needs Dask: pip install '.[cluster]'")
         text = text.replace("8786", str(free_port()))
     blocks = FENCE.findall(text)
     if not {kind for kind, *_ in blocks} & {"python", "sh"}:

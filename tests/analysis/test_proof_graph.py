@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
@@ -124,7 +125,6 @@ def test_pagerank_is_that_of_networkx_on_what_is_older(
     library: Collection, known: ProofGraph, asked: Collection, text: pd.DataFrame
 ) -> None:
     """Global and personalised; the walk of networkx begins anew at a statement without premises, too."""
-    networkx = pytest.importorskip("networkx")
     prior, personal = pagerank_prior(known, asked), pagerank_prior(known, asked, text)
     older = known.count_older(asked)
     for query in ("t05", "t33", "t58"):

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,7 +44,6 @@ BY_WORDS = ["bm25", "structure", "bm25+structure", "bm25~rm3"]
 BY_VECTORS = ["bm25", "minilm", "bm25+minilm", "bm25>maxsim@5"]
 MIRRORED = ["mini-views-informal-type", "mini-views-type-informal"]
 NOTEBOOK = "10_collections"
-needs_dask = pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask: pip install '.[cluster]'")
 
 
 @pytest.fixture
@@ -392,7 +390,6 @@ def test_a_budget_holds_for_the_tasks_of_its_command(monkeypatch: pytest.MonkeyP
     assert os.environ["MIRBLAB_BUDGET"] == "3"
 
 
-@needs_dask
 def test_a_search_and_a_build_on_a_cluster_print_and_write_the_same(
     cluster: Any, desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -544,7 +541,6 @@ def make_everything(place: places.Place, systems: list[str]) -> dict[str, bytes]
     return stored_runs() | {path.name: path.read_bytes() for path in files}
 
 
-@needs_dask
 @pytest.mark.parametrize("systems", [BY_WORDS, pytest.param(BY_VECTORS, marks=pytest.mark.faults)], ids=" ".join)
 def test_one_process_a_pool_and_a_cluster_make_the_same_bytes(
     _forked: None, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, systems: list[str]
@@ -561,7 +557,6 @@ def test_one_process_a_pool_and_a_cluster_make_the_same_bytes(
         assert [path for path, content in made["local"].items() if made[name][path] != content] == []
 
 
-@needs_dask
 def test_the_task_of_a_killed_worker_runs_again(cluster: Any) -> None:
     """While a notebook runs; nothing else is lost, and the home has no more files of the cluster afterwards."""
     from distributed import Client
@@ -597,7 +592,6 @@ def wait_for_few_tasks(client: Any, released: Path) -> int:
     return n_known
 
 
-@needs_dask
 def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: None
 ) -> None:
@@ -619,7 +613,6 @@ def test_what_is_finished_is_not_begun_again_when_its_worker_is_lost(
     assert seen[0] == ("[1/2] bm25 on mini-qa", 1)
 
 
-@needs_dask
 def test_seeds_and_slices_of_goals_that_are_finished_are_forgotten(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_time: None
 ) -> None:
@@ -659,7 +652,6 @@ def test_seeds_and_slices_of_goals_that_are_finished_are_forgotten(
         assert seen[0] == 1
 
 
-@needs_dask
 def test_no_more_tasks_are_sent_than_workers_take(cluster: Any) -> None:
     """So that a worker that is killed is held against its own task only; one that joins later is used."""
     from distributed import Client
@@ -681,7 +673,6 @@ def test_no_more_tasks_are_sent_than_workers_take(cluster: Any) -> None:
     assert n_before == 2 and max(seen) == 3 and len(pids) == 3
 
 
-@needs_dask
 def test_a_task_whose_workers_were_all_killed_says_so(home: Path) -> None:
     """With the number of workers, as Dask's settings have it, and what to do."""
     import dask
@@ -695,7 +686,6 @@ def test_a_task_whose_workers_were_all_killed_says_so(home: Path) -> None:
                 place.run(os._exit, 1)  # type: ignore[arg-type]
 
 
-@needs_dask
 def test_a_worker_with_another_home_or_another_version_is_refused(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -712,7 +702,6 @@ def test_a_worker_with_another_home_or_another_version_is_refused(
         places.open_place(address).__enter__()
 
 
-@needs_dask
 def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(
     closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -730,7 +719,6 @@ def test_a_scheduler_that_is_not_there_or_has_no_worker_is_named(
         places.open_place(f"tls://{address}").__enter__()
 
 
-@needs_dask
 def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
     """At once, with what to do; what is stored stays."""
     todo = [missing("bm25", "mini-qa"), missing("structure", "mini-qa")]
@@ -747,7 +735,6 @@ def test_a_lost_scheduler_ends_the_command_with_one_line(cluster: Any) -> None:
     assert "\n" not in str(failure.value)
 
 
-@needs_dask
 def test_a_command_whose_workers_are_all_lost_says_so(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -775,7 +762,6 @@ def test_a_command_whose_workers_are_all_lost_says_so(
         assert printed.count("no worker is left") == 1
 
 
-@needs_dask
 def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -795,7 +781,6 @@ def test_a_worker_that_others_can_reach_is_refused_whatever_name_it_has(
     assert "is open to other machines; whoever can reach the scheduler" in capsys.readouterr().err
 
 
-@needs_dask
 def test_notebooks_run_where_workers_offer_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -845,7 +830,6 @@ def certificates(tmp_path: Path) -> dict[str, str]:
     return found
 
 
-@needs_dask
 def test_a_cluster_by_tls_makes_runs_without_insecure(certificates: dict[str, str], home: Path) -> None:
     """Although it listens at all addresses of the machine: who has no certificate cannot send it anything."""
     import dask
@@ -937,7 +921,6 @@ def make_in_one_process(needed: dict[str, list[str]], home: Path, monkeypatch: p
         return stored_runs()
 
 
-@needs_dask
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("most", "needed"),
@@ -1002,7 +985,6 @@ def stored_vectors(folder: Path) -> list[bytes]:
     return found
 
 
-@needs_dask
 @pytest.mark.faults
 def test_workers_that_are_killed_cost_at_most_their_slices(
     make_folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -1103,7 +1085,6 @@ def commanded_cluster(address: str) -> Iterator[subprocess.Popen[bytes]]:
                         member.kill()
 
 
-@needs_dask
 @pytest.mark.faults
 def test_after_a_restart_of_the_scheduler_the_same_command_makes_the_rest(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -1139,7 +1120,6 @@ def test_after_a_restart_of_the_scheduler_the_same_command_makes_the_rest(
     assert all((paths.cache() / "runs" / name).stat().st_mtime_ns == written for name, written in kept.items())
 
 
-@needs_dask
 @pytest.mark.faults
 def test_what_a_worker_with_a_full_disk_makes_is_named_and_made_again_elsewhere(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import py7zr
 import pytest
 
 from mirblab.core import text_files
@@ -111,7 +112,6 @@ def test_a_header_of_an_archive_does_not_fill_the_memory(tmp_path: Path):
 @pytest.mark.attacks
 def test_a_7z_archive_that_unpacks_to_much_is_refused(tmp_path: Path):
     """By what its directory says."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     with py7zr.SevenZipFile(tmp_path / "a.7z", "w", filters=[{"id": py7zr.FILTER_LZMA2, "preset": 0}]) as archive:
         archive.writestr(bytes(BOMB), "Posts.xml")
     with pytest.raises(MirblabError, match=TOO_LARGE.format(r".*a\.7z")):
@@ -221,7 +221,6 @@ def test_an_archive_writes_and_shows_nothing_outside_its_folder(
 )
 def test_names_in_a_7z_archive_write_nothing(name: str, tmp_path: Path):
     """A member is read into a pipe, whatever it is called."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     place = tmp_path / "deep" / "er" / "site.7z"
     place.parent.mkdir(parents=True)
     with py7zr.SevenZipFile(place, "w") as archive:

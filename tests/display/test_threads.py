@@ -394,7 +394,6 @@ def test_no_post_takes_long(unit: str, in_time: None):
 
 def test_a_thread_of_the_sample_release_is_rendered(shared_file: Callable[[str], Path], tmp_path: Path):
     """Formulas of a real thread become MathML by our own parser, nine in ten at least."""
-    pytest.importorskip("mirblab.formula.markup")
     folder = shared_file("sources/arqmath-collection")
     text = threads.write_thread_pages(folder, ["8337"], tmp_path)[1].read_text("utf-8")
     assert audit(text) == [] and "16 answers" in text

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import py7zr
 import pytest
 from built_collections import card, content, judged, rows
 from hypothesis import given, settings
@@ -234,7 +235,6 @@ def test_the_same_seed_gives_the_same_bytes_in_every_process(small: Path, tmp_pa
 
 def test_an_archive_and_a_folder_give_the_same_collection(small: Path, tmp_path: Path):
     """But for the revision and the command, which name what was given."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     archive = tmp_path / "math.stackexchange.com.7z"
     with py7zr.SevenZipFile(archive, "w") as file:
         for name in ("Posts.xml", "PostLinks.xml"):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
+import py7zr
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -231,7 +232,6 @@ def rows_of(files: DumpFiles, odd: dump.RowProblems) -> list[dict[str, str]]:
 
 def test_plain_gzipped_and_archived_files_read_the_same(tmp_path: Path):
     """Also with a version in the name, as ARQMath's, and in a folder inside the archive."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     text = posts(*[f'<row Id="{n}" Body="b{n}" />' for n in range(5000)])
     origins = [
         write(tmp_path / "plain", Posts=text),
@@ -263,7 +263,6 @@ def test_a_cut_gzip_says_how_many_rows_were_read(tmp_path: Path):
 
 def test_a_cut_or_damaged_archive_is_an_error(tmp_path: Path):
     """Cut: its directory is gone. Damaged inside: the rows before the damage were read."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     text = posts(*[f'<row Id="{n}" Body="{n * 7919 % 100003}" />' for n in range(100_000)])
     path = tmp_path / "site.7z"
     with py7zr.SevenZipFile(path, "w", filters=[{"id": py7zr.FILTER_BZIP2}]) as archive:
@@ -280,7 +279,6 @@ def test_a_cut_or_damaged_archive_is_an_error(tmp_path: Path):
 
 def test_names_in_an_archive_never_become_paths(tmp_path: Path):
     """A member that points outside is read like any other and writes nothing."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     (tmp_path / "deep" / "er").mkdir(parents=True)
     path = tmp_path / "deep" / "er" / "site.7z"
     with py7zr.SevenZipFile(path, "w") as archive:
@@ -292,7 +290,6 @@ def test_names_in_an_archive_never_become_paths(tmp_path: Path):
 
 def test_reading_an_archive_may_stop_early(tmp_path: Path):
     """The thread that unpacks ends with it."""
-    py7zr = pytest.importorskip("py7zr", reason="the extra 'dumps' is not installed")
     path = tmp_path / "site.7z"
     with py7zr.SevenZipFile(path, "w") as archive:
         archive.writestr(posts(*[GOOD] * 200_000).encode(), "Posts.xml")

@@ -187,7 +187,9 @@ def test_a_folder_with_other_files_is_not_overwritten(tmp_path, monkeypatch):
 def test_contrast_is_enough_in_both_schemes():
     """At least 4.5 to 1 for text on both grounds (WCAG AA)."""
     css = (DOCS / "look" / "site.css").read_text("utf-8")
-    for block in re.findall(r":root \{(.*?)\}", css, re.DOTALL):
+    schemes = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
+    assert len(schemes) == 2
+    for block in schemes:
         colours = dict(re.findall(r"--(\w+): (#\w{6})", block))
         for ground in ("ground", "soft"):
             for name in ("ink", "quiet", "link", "word", "text", "note", "number"):

@@ -63,7 +63,9 @@ def test_a_part_of_a_table_is_redrawn_too(folder: Path, tmp_path: Path):
     table = projection._read_map_table(folder / "map.csv")
     part = table[table.seed == 1].sample(frac=1, random_state=0)
     figures.save_figure(plots.map(part), tmp_path / "part", "map", table=part, provenance={}, caption="c", alt="a")
-    for path in projection.redraw(tmp_path / "part" / "map.csv", tmp_path / "again"):
+    redrawn = projection.redraw(tmp_path / "part" / "map.csv", tmp_path / "again")
+    assert [path.name for path in redrawn] == FILES
+    for path in redrawn:
         assert path.read_bytes() == (tmp_path / "part" / path.name).read_bytes(), path.name
 
 

@@ -47,6 +47,7 @@ def test_a_query_of_the_collection_gets_the_run_of_each_system(name):
     model = Model(collection, names)
     for query_id in collection.query_ids[[0, 7, -1]]:
         answer = model.ask("", query_id)
+        assert [column.name for column in answer.columns] == names
         for column in answer.columns:
             run = system(column.name).search(collection, 10)
             own = run[(run.query_id == query_id) & (run["rank"] <= 10)]

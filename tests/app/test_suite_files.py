@@ -166,7 +166,7 @@ def test_the_docs_table_of_tables_is_what_the_suites_say():
 
 def test_only_known_keys_stand_in_a_suite():
     """A misspelt key would otherwise be ignored."""
-    for path in (paths.bundled_path("notebooks", "suites")).glob("*.toml"):
+    for path in suite_files.suites_folder().glob("*.toml"):
         content = suite_files.read_suite_file(path.stem)
         assert set(content) <= {"paper", "note", "parameters", "notebook", "size", "unmade", "verify"}, path
         for entry in content["notebook"]:

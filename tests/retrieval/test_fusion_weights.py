@@ -285,7 +285,9 @@ def test_the_table_of_folds_says_what_the_chosen_weights_get(measure: str, grid:
     qrels = qrels[qrels.doc_id < judged]
     run = fusion.cross_validated(parts, qrels, measure, 5, grid, seed=2)
     fold = pd.Series(assign_folds(sorted(qrels.query_id.unique()), 5, 2), sorted(qrels.query_id.unique()))
-    for row in fusion.fold_table(run).itertuples():
+    table = fusion.fold_table(run)
+    assert len(table) == 5
+    for row in table.itertuples():
         found = value(fusion.linear(parts, (row.s0, row.s1), span="mean"), qrels, measure)
         assert row.trained == pytest.approx(found[fold != row.fold - 1].mean())
         assert row.held_out == pytest.approx(found[fold == row.fold - 1].mean())

@@ -104,6 +104,7 @@ def test_a_cross_encoder_from_a_folder_reranks(tiny_cross_encoder, make_folder):
     run = runs.from_positions([0, 0, 0, 1], [0, 3, 1, 2], [4, 3, 2, 1], c.query_ids, c.doc_ids, "x", c.name)
     scored = rerank.score_shortlist(run, c, tiny_cross_encoder)
     model = CrossEncoder(tiny_cross_encoder)
+    assert len(scored) == len(run)
     for row in scored.itertuples():
         single = model.predict([(c.query(row.query_id), c.document(row.doc_id))])[0]
         assert row.score == pytest.approx(float(single), abs=1e-5)

@@ -88,7 +88,7 @@ def test_rbo_weighs_the_top_more():
     assert gaps[0] > gaps[1] > 0
 
 
-def test_likeness_of_a_run_with_itself_and_its_reverse():
+def test_similarity_of_a_run_with_itself_and_its_reverse():
     """Itself: 1 everywhere; reversed: tau -1, the same documents."""
     one, back = run("one", q="a b c d"), run("back", q="d c b a")
     same, turned = (
@@ -99,7 +99,7 @@ def test_likeness_of_a_run_with_itself_and_its_reverse():
     assert turned.tau == pytest.approx(-1) and turned.overlap == 0 and turned.common == 4
 
 
-def test_likeness_counts_queries_of_either_run():
+def test_similarity_counts_queries_of_either_run():
     """A query that only one run has is there, with nothing in common and no tau."""
     found = compare_runs.run_similarity(run("one", p="a b", q="a b"), run("two", q="b c")).set_index("query_id")
     assert found.loc["p", "rbo"] == 0 and found.loc["p", "common"] == 0 and np.isnan(found.loc["p", "tau"])
@@ -108,7 +108,7 @@ def test_likeness_counts_queries_of_either_run():
         compare_runs.run_similarity(run("one", q="a"), run("two", q="a"), p=1.0)
 
 
-def test_moved_says_where_documents_stood(tiny):
+def test_moved_documents_say_where_they_stood(tiny):
     """Ranks in both, the places gained, the judgement, and a gap where a run does not return it or nobody judged."""
     found = compare_runs.moved_documents(run("one", q1="d1 d2 d3"), run("two", q1="d3 d1 d4"), tiny, k=2).set_index(
         "doc_id"
@@ -120,7 +120,7 @@ def test_moved_says_where_documents_stood(tiny):
     assert found.index.tolist() == ["d3", "d1", "d2"]
 
 
-def test_fresh_counts_what_entered_and_left(tiny):
+def test_changed_documents_count_what_entered_and_left(tiny):
     """By document, relevant and unjudged, and what stays is neither."""
     moved = compare_runs.moved_documents(
         run("one", q1="d1 d2 d3", q2="d1 d2"), run("two", q1="d3 d1 d2", q2="d2 d4"), tiny, k=2
@@ -130,7 +130,7 @@ def test_fresh_counts_what_entered_and_left(tiny):
     assert found.loc["q2"].tolist() == [1, 0, 1, 1, 0, 0]
 
 
-def test_extremes_leave_out_equal_values():
+def test_extreme_queries_leave_out_equal_values():
     """Gains first, losses last; nothing for two equal systems."""
     rows = [
         (s, q, v) for s, vs in (("a", (0.1, 0.5, 0.9)), ("b", (0.4, 0.5, 0.1))) for q, v in zip("xyz", vs, strict=True)
@@ -143,7 +143,7 @@ def test_extremes_leave_out_equal_values():
         compare_runs.extreme_queries(values, "RR", "a", "c")
 
 
-def test_readings_by_hand(tiny):
+def test_means_by_assumption_by_hand(tiny):
     """P@1 under the four readings: what is unjudged on top counts nothing, for both, for one, for the other."""
     one, two = run("one", q1="d3 d1", q2="d2 d1"), run("two", q1="d1 d3", q2="d4 d2")
     found = compare_runs.means_by_assumption(one, two, tiny, ["P@1"], k=1).set_index("reading")
@@ -160,7 +160,7 @@ def test_what_is_assumed_not_relevant_is_judged(tiny):
     assert found.loc["not relevant", ["first", "second"]].tolist() == [0.25, 0.25]
 
 
-def test_the_first_reading_is_what_evaluate_says(tiny):
+def test_the_first_assumption_gives_what_evaluate_gives(tiny):
     """Nothing is supposed there, and the collection itself stays as it was."""
     one, two, before = run("one", q1="d3 d1"), run("two", q1="d1", q2="d4 d2"), tiny.fingerprint
     found = compare_runs.means_by_assumption(one, two, tiny, ["nDCG@10", "AP"], k=2)
@@ -174,7 +174,7 @@ def test_the_first_reading_is_what_evaluate_says(tiny):
     assert tiny.fingerprint == before and len(tiny.qrels) == 3
 
 
-def test_readings_refuse_two_runs_of_one_name(tiny):
+def test_means_by_assumption_refuse_two_runs_of_one_name(tiny):
     """Their values would be one column."""
     with pytest.raises(MirblabError, match="both runs are called 'one'"):
         compare_runs.means_by_assumption(run("one", q1="d1"), run("one", q1="d2"), tiny, ["RR"])
@@ -252,7 +252,7 @@ def test_the_scatter_counts_and_grows():
     assert "empty" in queries.value_scatter(pd.DataFrame()).texts[0].get_text()
 
 
-def test_shifts_put_deep_ranks_below_the_line():
+def test_rank_changes_put_deep_ranks_below_the_line():
     """In their order, missing ones last, and each with its rank."""
     rows = {"doc_id": ["a", "b", "c"], "rank_a": [1, 80, None], "rank_b": [None, 1, 2], "relevance": [1, 0, None]}
     ax = queries.rank_changes(pd.DataFrame(rows).convert_dtypes(), first="one", second="two", k=2)

@@ -147,7 +147,7 @@ def test_errors_say_what_to_do(systems, collections, options, words):
 
 @pytest.mark.parametrize(("measure", "name"), [("nDCG'@10", "ndcg-prime-at-10"), ("Bpref from 1", "bpref-from-1"),
                                               ("RBP(p=0.8)", "rbp-p08")])  # fmt: skip
-def test_file_names(measure, name):
+def test_a_measure_is_part_of_file_names(measure, name):
     """A measure's name becomes part of a file's name."""
     assert file_name(measure) == name
 

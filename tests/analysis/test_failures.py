@@ -311,7 +311,7 @@ def test_a_collection_of_one_query(make_folder):
 
 
 def test_a_query_without_an_outcome_is_refused(mini: tuple):
-    """And an unknown outcome."""
+    """So is an unknown outcome."""
     c, _, duel, features = mini
     with pytest.raises(MirblabError, match="needs one outcome"):
         failure_clusters([c], duel.head(3), features)

@@ -104,7 +104,7 @@ def test_a_narrow_terminal_cuts_neither_names_nor_numbers(command_process, tmp_p
     assert shown.returncode == 0 and "…" not in listed.stdout + shown.stdout
 
 
-def test_add_then_plan(mirblab, make_folder, tmp_path):
+def test_an_added_collection_is_in_the_plan(mirblab, make_folder, tmp_path):
     """The collection is found by the suite `open`."""
     folder = make_folder(name="my-own")
     done = mirblab("add", str(folder), "--instruction", "Retrieve its proof.")

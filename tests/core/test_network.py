@@ -44,8 +44,8 @@ def test_a_server_that_accepts_is_reached_however_slowly_it_answers(port: int) -
     assert network.unreachable_reason(f"http://127.0.0.1:{port}", 0.5) == ""
 
 
-def test_a_closed_door_is_known_at_once(closed_port: int, in_time: None) -> None:
-    """With the address and the system's words."""
+def test_a_refused_connection_is_known_at_once(closed_port: int, in_time: None) -> None:
+    """The reason has the address and the system's words."""
     assert "127.0.0.1" in network.unreachable_reason(f"http://127.0.0.1:{closed_port}")
 
 

@@ -25,7 +25,7 @@ from mirblab.display.escape import format_interval, format_value
         (1, {"how": "p"}, "1.000"),
     ],
 )  # fmt: skip
-def test_one_value(value: object, options: dict, written: str) -> None:
+def test_a_value_is_formatted(value: object, options: dict, written: str) -> None:
     """A dash for a missing one, rounded as Python rounds, a true minus sign, and no negative zero."""
     assert format_value(value, **options) == written
 
@@ -38,6 +38,6 @@ def test_one_value(value: object, options: dict, written: str) -> None:
         (float("nan"), float("nan"), ".2f", "–"), (float("-inf"), 0.5, ".1f", "[−inf, 0.5]"),
     ],
 )  # fmt: skip
-def test_an_interval(low: float, high: float, how: str, written: str) -> None:
+def test_an_interval_is_formatted(low: float, high: float, how: str, written: str) -> None:
     """Both ends as single values; a dash where there is none."""
     assert format_interval(low, high, how) == written

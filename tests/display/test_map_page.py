@@ -89,7 +89,7 @@ def test_it_needs_nothing_from_elsewhere(mini):
     assert "default-src 'none'" in source
 
 
-def test_it_stays_small(mini):
+def test_a_page_of_a_map_stays_small(mini):
     """Below 700 bytes for a statement of these pairs with two maps, script and style apart: 420 kB for 600."""
     assert len(pages.map_page_html(mini, "A map").encode()) < 26_000 + 700 * 36
 

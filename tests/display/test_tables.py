@@ -264,8 +264,8 @@ def test_intervals_stand_in_brackets(values: pd.DataFrame) -> None:
         result_tables.interval_table(values, intervals[intervals.system != "dense"])
 
 
-def test_latex_is_golden() -> None:
-    """The whole of a small table, character by character."""
+def test_latex_of_a_small_table_character_by_character() -> None:
+    """The whole environment, with its notes."""
     found = make({("bm25_a", "c&1", "RR"): [0.5, 0.25], ("x>y", "c&1", "RR"): [1.0, 0.5]})
     shown = result_tables.main_table(found, "RR", caption="50% of $5")
     assert shown.to_latex("tab:x", {"seed": 0, "commit": "ab_c"}) == "\n".join([

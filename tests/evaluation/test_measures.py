@@ -165,7 +165,7 @@ def test_rr_at_k_is_rr_of_the_run_cut_at_k(seed):
         close(numbers(quietly(run, qrels, f"RR@{k}")), oracle(shorter, grades, {f"RR@{k}": "recip_rank"}))
 
 
-def test_hand_values():
+def test_measures_by_hand():
     """Ranking a b c d e; a unjudged, b 0, c 3, d 1; one relevant document, x (1), is not returned."""
     run = run_of({"q": {"a": 5, "b": 4, "c": 3, "d": 2, "e": 1}})
     qrels = qrels_of({"q": {"b": 0, "c": 3, "d": 1, "x": 1}})

@@ -100,7 +100,7 @@ TREES = [
 
 
 @pytest.mark.parametrize(("latex", "expected"), TREES, ids=[latex for latex, _ in TREES])
-def test_trees(latex: str, expected: str) -> None:
+def test_formulas_have_the_trees_of_tangent(latex: str, expected: str) -> None:
     """Formulas have the trees that Tangent makes of LaTeXML's MathML."""
     assert write_tangent(check_tree(parse_latex(latex))) == expected
 
@@ -123,12 +123,12 @@ def test_a_comment_in_a_formula_of_several_lines_is_none_of_it():
 
 
 @pytest.mark.parametrize("latex", ["", " \n", "%", r"\,", "{}", r"\left.\right.", "$$", r"\not", r"\displaystyle"])
-def test_nothing(latex: str) -> None:
+def test_what_shows_nothing_has_no_node(latex: str) -> None:
     """Where nothing is to be seen there is no node."""
     assert parse_latex(latex) == Tree([], [], "")
 
 
-def test_wildcards() -> None:
+def test_a_query_variable_is_one_node() -> None:
     """NTCIR's query variables are one node each, whatever they are called."""
     assert write_tangent(parse_latex(r"\qvar{x}^2+\qvar{ab}=\qvar x")) == "[&quest;x[+[&quest;ab[=[&quest;x]]]],a[N!2]]"
 
@@ -139,7 +139,7 @@ def marked(latex: str, macros: dict[str, str] | None = None) -> list[tuple[str, 
     return [(label, latex[start:end]) for label, (start, end) in zip(tree.labels, tree.spans, strict=True)]
 
 
-def test_spans() -> None:
+def test_each_node_knows_the_text_it_stands_for() -> None:
     """Each node knows what the user wrote for it, in whatever order the tree has it."""
     latex = r"\frac{ x_{10} }{\overline{ab}} + \left( \operatorname{Hom}\right) \text{ if }"
     assert marked(latex) == [
@@ -156,7 +156,7 @@ def test_spans_of_entities_and_macros() -> None:
     assert marked(r"\Gr{k}+\two", macros) == [("V!Gr", r"\Gr"), ("V!k", "k"), ("+", "+"), ("N!2", r"\two")]
 
 
-def test_macros() -> None:
+def test_macros_take_arguments_and_use_each_other() -> None:
     """Macros take arguments in braces or single tokens, and may use each other."""
     macros = {r"\abs": r"\left|#1\right|", r"\pair": r"(#2,#1)", r"\p": r"\pair{a}", r"\Spec": r"\operatorname{Spec}"}
     assert write_tangent(parse_latex(r"\abs x+\p b", macros)) == "[M!||1x1[+[M!()1x2,w[V!b[&comma;],e[V!a]]]],w[V!x]]"
@@ -211,7 +211,7 @@ def test_macros_that_never_end(body: str, in_time: None) -> None:
         ("x^{" * 1000, f"nested deeper than {MAX_DEPTH}: left out at {3 * (MAX_DEPTH + 1)}"),
     ],
 )
-def test_problems(latex: str, problem: str) -> None:
+def test_what_is_not_understood_is_named_with_its_place(latex: str, problem: str) -> None:
     """What was not understood is named, with its place."""
     assert problem in parse_latex(latex).problems
 
@@ -241,7 +241,7 @@ def nested(tree: Tree) -> int:
         r"a\over{",
     ],
 )
-def test_depth(piece: str) -> None:
+def test_nesting_is_bounded_without_recursion(piece: str) -> None:
     """Nesting is bounded, without recursion: nothing here needs more of the stack than a flat formula."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 60)
@@ -274,7 +274,7 @@ def test_depth(piece: str) -> None:
         "\\",
     ],
 )
-def test_length(piece: str, in_time: None) -> None:
+def test_a_long_formula_is_read_soon(piece: str, in_time: None) -> None:
     """The longest formula that is read whole is read soon, whatever it repeats."""
     assert len(check_tree(parse_latex((piece * MAX_LENGTH)[:MAX_LENGTH]))) <= MAX_LENGTH
 
@@ -301,7 +301,7 @@ def test_agreement_with_latexml(shared_file: Callable[[str], Path]) -> None:
     assert sum(scores) / len(scores) >= 0.94
 
 
-def test_real_formulas(shared_file: Callable[[str], Path]) -> None:
+def test_real_formulas_have_sound_trees(shared_file: Callable[[str], Path]) -> None:
     """Every hundredth of half a million real formulas gives a sound tree, most of them without a problem."""
     with gzip.open(shared_file("data/formulas.tsv.gz"), "rt", encoding="utf-8") as lines:
         trees = [check_tree(parse_latex(line.rstrip("\n").split("\t")[1])) for line in list(lines)[::100]]

@@ -101,7 +101,7 @@ class Varied(Plain):
 
 @given(formulas, st.integers())
 @settings(max_examples=300, deadline=None)
-def test_spellings(formula: Any, seed: int) -> None:
+def test_other_spellings_have_the_same_tree(formula: Any, seed: int) -> None:
     """Blanks, sizes, braces, the order of scripts and other names of a command change nothing in the tree."""
     plain, varied = Plain().write(formula), Varied(random.Random(seed)).write(formula)
     one, other = parse_latex(plain), parse_latex(varied)
@@ -119,7 +119,7 @@ def test_a_bracket_in_a_matrix_is_no_option(cell: str) -> None:
 
 @given(formulas, st.permutations(LETTERS), st.integers())
 @settings(max_examples=100, deadline=None)
-def test_renaming(formula: Any, letters: list[str], seed: int) -> None:
+def test_renamed_letters_have_the_same_tree(formula: Any, letters: list[str], seed: int) -> None:
     """A formula with other letters has the same tree with these letters."""
     names = dict(zip(LETTERS, letters, strict=True))
     one, other = parse_latex(Plain().write(formula)), parse_latex(Varied(random.Random(seed), names).write(formula))
@@ -154,14 +154,14 @@ PIECES = (
 
 @given(st.lists(st.sampled_from([*PIECES, " "]), max_size=40).map("".join))
 @settings(max_examples=1500, deadline=None)
-def test_pieces(latex: str) -> None:
+def test_any_sequence_of_commands_has_a_sound_tree(latex: str) -> None:
     """Any sequence of commands gives a sound tree."""
     assert_sound(parse_latex(latex), latex)
 
 
 @given(st.text(max_size=60))
 @settings(max_examples=300, deadline=None)
-def test_text(latex: str) -> None:
+def test_any_text_has_a_sound_tree(latex: str) -> None:
     """Any text gives a sound tree."""
     assert_sound(parse_latex(latex), latex)
 
@@ -174,6 +174,6 @@ def test_text(latex: str) -> None:
     ),
 )
 @settings(max_examples=300, deadline=None)
-def test_macros(latex: str, macros: dict[str, str]) -> None:
+def test_any_macros_give_a_sound_tree(latex: str, macros: dict[str, str]) -> None:
     """Any table of macros, endless ones among them, gives a sound tree."""
     assert_sound(parse_latex(latex, macros), latex)

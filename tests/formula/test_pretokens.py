@@ -98,7 +98,7 @@ def test_wide_merges_more_and_loses_less(spellings: Sequence[str], expected: str
     assert [" ".join(pya0_symbols(latex, wide=True)) for latex in spellings] == [expected] * len(spellings)
 
 
-def test_switches() -> None:
+def test_switches_of_the_rules() -> None:
     """Numbers whole, fonts kept, text as written, no marks."""
     assert pya0_symbols("x^{12}", digits=False) == ["x", "supscript", "{", "12", "}"]
     fonts = r"\mathbb{R}\mathcal{AB}\mathfrak g\mathscr F\mathbf x"

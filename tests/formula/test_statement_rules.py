@@ -73,7 +73,7 @@ def test_rules_say_the_same_in_other_words(text: str, choices: set[str]) -> None
 
 
 def test_the_same_seed_gives_the_same_words() -> None:
-    """And another one others."""
+    """Other seeds give other words."""
     text = "If `n` is even, then there exists `k` such that `n = 2 * k`."
     assert reword(text, 5) == reword(text, 5)
     assert len({reword(text, seed).text for seed in range(20)}) > 5

@@ -95,7 +95,7 @@ def test_it_agrees_with_torch():
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=12), st.lists(st.integers(0, 6), min_size=1, max_size=12))
-def test_any_lengths(query_lengths, doc_lengths):
+def test_texts_may_have_any_length(query_lengths, doc_lengths):
     """Also nothing but empty texts, and no query at all."""
     random = np.random.default_rng(0)
     queries, docs = ([random.standard_normal((n, 3)) for n in side] for side in (query_lengths, doc_lengths))

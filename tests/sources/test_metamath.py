@@ -121,7 +121,7 @@ def test_comments_find_their_statement(built: Path):
         ("The sum of two numbers is a number.", ""),
     ],
 )
-def test_unfit_comments(comment: str, reason: str):
+def test_unfit_comments_are_refused_with_the_reason(comment: str, reason: str):
     """Formulas and sources are no words."""
     found = metamath._unfit(metamath.clean_comment(comment), "own")
     assert reason in found and bool(reason) == bool(found)

@@ -151,7 +151,7 @@ def test_labels_stay_on_demand(raw: Path, tmp_path: Path):
         ("a [[Definition:Set|set]], [[Cauchy's Theorem]] [[Category:Sets]]", "a set, Cauchy's Theorem"),
     ],
 )
-def test_readable(text: str, expected: str):
+def test_statements_become_readable_text(text: str, expected: str):
     """Labels are masked, links show what they show."""
     assert clean_lines([text], masked=True) == expected
 

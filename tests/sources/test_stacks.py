@@ -573,7 +573,7 @@ def test_comments_go_as_in_tex(source: str, expected: str):
         ("See \\\\index{x}", "See indexx"),
     ],
 )
-def test_clean(source: str, expected: str):
+def test_prose_loses_its_commands_and_formulas_keep_theirs(source: str, expected: str):
     """Prose loses its commands; formulas keep theirs; index entries, labels, notes and the like are no text."""
     assert latex.latex_to_prose(latex.strip_comments(source)) == expected
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 
 import httpx
+import mcp
 import pytest
 
 from mirblab.analysis.searching.free_text import search
@@ -16,7 +17,6 @@ from mirblab.analysis.searching.similar_statements import similar
 from mirblab.app import server
 from mirblab.core.errors import MirblabError
 
-mcp = pytest.importorskip("mcp", reason="needs MCP: pip install '.[serve]'")
 TEXT = "every finite integral domain is a field"
 
 

@@ -433,7 +433,7 @@ def count_oddities(
         "texts with signs of a private font": of_documents.get("texts with signs of a private font", 0)
         + sum(map(has_private_sign, query_texts)),
         "queries without a relevant document": len(queries) - relevant,
-        "queries that are documents of the same id": int((doc_ids.get_indexer(pd.Index(queries.query_id)) >= 0).sum()),
+        "queries that have the id of a document": int((doc_ids.get_indexer(pd.Index(queries.query_id)) >= 0).sum()),
     }
     return {what: count for what, count in counts.items() if count}
 

@@ -274,7 +274,7 @@ def _add(source: Path, readable: Path, name: str, given: dict[str, Any]) -> tupl
     for key in (key for key in own if earlier and card[key] not in (earlier.get(key), given.get(key))):
         was = f"had {key} = {earlier[key]!r:.60}" if key in earlier else f"had no {key}"
         notes.append(f"the card of the collection that is replaced {was}; the folder's card says {own[key]!r:.60}")
-    n_documents = collection.oddities.get("queries that are documents of the same id", 0)
+    n_documents = collection.oddities.get("queries that have the id of a document", 0)
     if not target.exists() and "candidates" not in card and n_documents > 0.9 * max(1, len(collection.queries)):
         card["candidates"] = ["not-self"]
         notes.append("the card says candidates = 'not-self': a query may not return itself; --candidates all keeps it")

@@ -235,7 +235,7 @@ def test_what_is_odd_is_counted_and_not_altered(make_folder):
         "documents that repeat another's text": 1,
         "texts with HTML entities": 2,
         "queries without a relevant document": 1,
-        "queries that are documents of the same id": 1,
+        "queries that have the id of a document": 1,
     }
     assert found.texts[1] == "a &lt; b"
 

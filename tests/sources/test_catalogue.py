@@ -149,7 +149,7 @@ def test_adding_again_keeps_what_was_said_the_first_time(make_folder):
     assert notes == ["the card of the collection that is replaced had relevant_from = 2; the folder's card says 1"]
     twins = make_folder(queries=[{"_id": "d1", "text": "one"}], qrels="d1\td2\t1\n", name="own-twins")
     catalogue.add(twins, candidates=["all"])
-    assert catalogue.add(twins)[1] == ["queries that are documents of the same id: 1"]
+    assert catalogue.add(twins)[1] == ["queries that have the id of a document: 1"]
     assert catalogue.load("own-twins").card.candidates == []
 
 

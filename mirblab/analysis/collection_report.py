@@ -22,8 +22,8 @@ from mirblab.data.parts import texts_at
 from mirblab.display.escape import format_value
 from mirblab.encoders.encoding import Encoder, encoder
 from mirblab.evaluation import measures
-from mirblab.sources.blueprints.lean_source import MODIFIERS
 from mirblab.sources.catalogue import load
+from mirblab.sources.shared.lean_source import MODIFIERS
 
 UNJUDGED = np.iinfo(np.int32).min
 

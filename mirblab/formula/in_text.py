@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirblab.data.collection import Collection
-from mirblab.sources.blueprints.lean_source import MODIFIERS
+from mirblab.sources.shared.lean_source import MODIFIERS
 
 _KEYWORDS = "theorem|lemma|def|abbrev|instance|structure|class|inductive|example|axiom|opaque"
 _PROVED = r"^\|- (?![^|{\n]{0,20}\|)"  # no absolute value of something negative

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mirblab.core.errors import MirblabError, check_known
-from mirblab.sources.blueprints import lean_source
-from mirblab.sources.shared import builder, readers
+from mirblab.sources.shared import builder, lean_source, readers
 from mirblab.sources.shared import release as releases
 from mirblab.sources.shared.builder import CollectionRows, Judgement, Row, UniqueIds, replace_folders
 from mirblab.sources.shared.readers import read_field, require_object

@@ -25,7 +25,7 @@ from mirblab.formula.index import Index
 from mirblab.formula.metamath.database import read_logic
 from mirblab.formula.metamath.terms import Grammar, Term
 from mirblab.formula.tree import Tree, equal_up_to_names, equal_up_to_order, write_tangent
-from mirblab.sources.blueprints import lean_source
+from mirblab.sources.shared import lean_source
 
 
 def written(text: str, language: str) -> str:

@@ -21,11 +21,11 @@ from mirblab.core.errors import MirblabError
 from mirblab.data.beir import convert_corpus
 from mirblab.data.collection import load_folder
 from mirblab.sources import catalogue, history
-from mirblab.sources.blueprints import build, lean_source, premises
+from mirblab.sources.blueprints import build, premises
 from mirblab.sources.blueprints.build import Blueprint, leaks_statement
 from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_verso_nodes, statement_environments
 from mirblab.sources.blueprints.repository import Repository, read_repositories
-from mirblab.sources.shared import release
+from mirblab.sources.shared import lean_source, release
 from mirblab.sources.shared.latex import STOPPED
 
 SMALL = paths.bundled_path("data", "mini", "blueprint")

@@ -12,7 +12,7 @@ from built_collections import card, rows
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
 from mirblab.sources import leandojo
-from mirblab.sources.blueprints import lean_source
+from mirblab.sources.shared import lean_source
 
 BASIC, GROUP = "Mathlib/Basic.lean", ".lake/packages/std/Group.lean"
 CORPUS = [

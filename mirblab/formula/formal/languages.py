@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mirblab.formula.formal.signs import parse_spellings
-from mirblab.sources.blueprints.lean_source import MODIFIERS
+from mirblab.sources.shared.lean_source import MODIFIERS
 
 # How tightly signs bind, as Lean and Mathlib declare it; the other languages have the same order.
 DEFINED, PIPED, ASCRIBED, EQUIVALENT, IMPLIED, OR, AND, NOT, RELATED = 2, 4, 8, 20, 25, 30, 35, 40, 50

@@ -12,13 +12,13 @@ from pathlib import Path
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError, check_known
 from mirblab.data.near_duplicates import fold_text
-from mirblab.sources.blueprints import lean_source, nodes, premises
+from mirblab.sources.blueprints import nodes, premises
 from mirblab.sources.blueprints import repository as repositories
-from mirblab.sources.blueprints.lean_source import Declaration, LeanFile
 from mirblab.sources.blueprints.nodes import Node
 from mirblab.sources.blueprints.repository import Repository
-from mirblab.sources.shared import builder, release
+from mirblab.sources.shared import builder, lean_source, release
 from mirblab.sources.shared.builder import CollectionRows, Row, UniqueIds
+from mirblab.sources.shared.lean_source import Declaration, LeanFile
 
 _HAVE_MEMBERS = ("structure", "class", "inductive", "class inductive")
 MOST = 1000  # characters of a definition; of a longer one the beginning is kept

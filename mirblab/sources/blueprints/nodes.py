@@ -12,10 +12,10 @@ from typing import Any
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
 from mirblab.data import beir
-from mirblab.sources.blueprints import lean_source, repository
-from mirblab.sources.blueprints.lean_source import LeanFile, find_closing_bracket
-from mirblab.sources.shared import latex, readers, release
+from mirblab.sources.blueprints import repository
+from mirblab.sources.shared import latex, lean_source, readers, release
 from mirblab.sources.shared.latex import find_environments
+from mirblab.sources.shared.lean_source import LeanFile, find_closing_bracket
 from mirblab.sources.shared.macros import (
     Macro,
     choose_branches,

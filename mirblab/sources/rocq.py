@@ -115,26 +115,8 @@ def sort_by_requirements(
     by_stem: dict[str, list[str]] = defaultdict(list)
     for name in files:
         by_stem[Path(name).stem].append(name)
-    needed: dict[str, set[str]] = {}
-    open_files: set[str] = set()
-
-    def visit(name: str) -> None:
-        open_files.add(name)
-        required: set[str] = set()
-        for other in _required(files[name], by_stem, roots):
-            if other in open_files:
-                left_out["requirements in a circle"] += other != name
-                continue
-            if other not in needed:
-                visit(other)
-            required |= {other, *needed[other]}
-        open_files.discard(name)
-        needed[name] = required
-
-    for name in sorted(files):
-        if name not in needed:
-            visit(name)
-    return list(needed), needed
+    required = {name: _required(file, by_stem, roots) for name, file in files.items()}
+    return builder.sort_by_requirements(required, left_out)
 
 
 def _read(folder: Path, left_out: Counter[str], proved: Collection[str]) -> tuple[dict[str, RocqFile], set[str], str]:

@@ -172,6 +172,38 @@ def premise_collection(stated: Sequence[LibraryStatement], seed: int, left_out: 
     return CollectionRows(corpus, queries, judged, left_out)
 
 
+def sort_by_requirements(
+    required: Mapping[str, Iterable[str]], left_out: Counter[str]
+) -> tuple[list[str], dict[str, set[str]]]:
+    """Return the files, each after those that it requires, then by path; and all direct and indirect requirements.
+
+    *required* are the files that each file requires itself; what closes a circle is counted in *left_out*.
+
+    >>> sort_by_requirements({"a": ["c"], "b": [], "c": ["b"]}, Counter())[0]
+    ['b', 'c', 'a']
+    """
+    needed: dict[str, set[str]] = {}
+    open_files: set[str] = set()
+
+    def visit(name: str) -> None:
+        open_files.add(name)
+        reached: set[str] = set()
+        for other in required[name]:
+            if other in open_files:
+                left_out["requirements in a circle"] += other != name
+                continue
+            if other not in needed:
+                visit(other)
+            reached |= {other, *needed[other]}
+        open_files.discard(name)
+        needed[name] = reached
+
+    for name in sorted(required):
+        if name not in needed:
+            visit(name)
+    return list(needed), needed
+
+
 def draw_splits(names: Iterable[str], seed: int) -> dict[str, str]:
     """Return the split of each of *names*, by the md5 of seed, colon and name, so that a growing library keeps it.
 

@@ -44,7 +44,7 @@ _BEGINS = re.compile(
 )
 _ONCE = re.compile(r"(?:open|set_option|omit|include|variable|universe|attribute)\b")
 _IN = re.compile(r"[(\[{⟨⦃)\]}⟩⦄]|\sin(?=\s|$)")
-WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias)(?![\w'.!?])")
+WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias|open)(?![\w'.!?])")
 _CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
 _BLOCK_COMMENT = re.compile(r"/-|-/")
 _INK = re.compile(r"[^\n]")
@@ -59,6 +59,8 @@ _IN_STATEMENT = re.compile(
 PROVED = ("theorem", "lemma")
 _DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[^}}]*\}})?")
 _HERE = re.compile(rf"[ \t]+({NAME})")
+_IMPORT = re.compile(rf"^(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?({NAME})", re.MULTILINE)
+_OPENED = re.compile(rf"({NAME})(?:\s*\(([^)]*)\)|\s+hiding\b([^()]*))?")
 _ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
 _PROSE = re.compile(r"^#doc\b", re.MULTILINE)
 _FIRST_FIELD = re.compile(r"(?:\bwhere\b[^\n]*|:=[ \t]*)\n([ \t]+)")
@@ -89,9 +91,30 @@ class Command:
     once: list[tuple[str, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A namespace that `open` names, `inside` of others: `only` some of its names ((): all), without `hidden`."""
+
+    inside: tuple[str, ...]
+    name: str
+    only: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a declaration stands, which says what a name in it means: open namespaces, and those that `open` opened."""
+
+    namespaces: tuple[str, ...] = ()
+    opened: tuple[Opened, ...] = ()
+
+
 @dataclass
 class Declaration:
-    """A declaration: `statement` is one line, `source` has docstring and proof, `attributes` the texts in `@[...]`."""
+    """A declaration: `statement` is one line, `source` has docstring and proof, `attributes` the texts in `@[...]`.
+
+    A theorem or lemma has a `proof`, and `local` are the types of the variables and hypotheses that it may name there.
+    """
 
     name: str
     kind: str
@@ -100,12 +123,18 @@ class Declaration:
     attributes: list[str]
     is_private: bool = False
     path: str = ""
+    is_protected: bool = False
+    docstring: str = ""
+    proof: str = ""
+    place: Place = Place()
+    local: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class LeanFile:
     """The declarations of a file; `marked` are attributes given later, with the possible meanings of every name."""
 
+    imports: list[str] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     aliases: dict[str, list[str]] = field(default_factory=dict)
     marked: list[tuple[str, list[list[str]]]] = field(default_factory=list)
@@ -121,6 +150,7 @@ def read_lean(code: str) -> LeanFile:
     reading = _Reading(code[: find_prose(code)])
     for command in split_commands(reading.code, reading.masked):
         reading.command(command)
+    reading.lean.imports = _IMPORT.findall(reading.masked)
     return reading.lean
 
 
@@ -205,14 +235,17 @@ class _Reading:
             self.scope.include(given)
         elif word == "omit":
             self.scope.omit(given)
+        elif word == "open":
+            self.scope.open(given)
 
     def _read(self, command: Command, found: re.Match[str], given: str) -> None:
         word = " ".join(found["word"].split())
         if word in KINDS:
             self._declaration(command, found, word)
         elif word == "alias" and (alias := _ALIAS.match(given)):
-            for name in re.findall(NAME, alias["both"] or alias["one"]):
-                self.lean.aliases[self.scope.full_name(name)] = self.scope.names(alias["target"])
+            names = re.findall(NAME, alias["both"] or alias["one"])
+            targets = self.scope.names(alias["target"])
+            self.lean.aliases |= {self.scope.full_name(name): targets for name in names if name != "_"}
         elif word == "attribute" and given.lstrip().startswith("["):
             close = find_closing_bracket(self.masked, found.end(), command.end)
             names = re.findall(NAME, self.masked[close : command.end])
@@ -225,12 +258,27 @@ class _Reading:
             self.lean.unnamed += 1
             return
         name = self.scope.full_name(named["name"])
-        declared = extract_statement(f"{kind} x {self.code[named.end() : command.end]}").removeprefix(f"{kind} x")
-        text = " ".join([f"{kind} {name}", *_declared(kind, declared.strip(), self.scope)])
-        docstring = self._docs.get(len(self.code[: command.begin].rstrip()), command.begin)
-        source = self.code[docstring : command.end]
-        is_private = "private" in self.masked[command.at : found.start("word")]
-        self.lean.declarations.append(Declaration(name, kind, text, source, command.attributes, is_private))
+        declared, proof = split_proof(f"{kind} x {self.code[named.end() : command.end]}")
+        declared = declared.removeprefix(f"{kind} x").strip()
+        text = " ".join([f"{kind} {name}", *_declared(kind, declared, self.scope)])
+        modifiers = self.masked[command.at : found.start("word")]
+        docstring, start = self._docstring(command)
+        each = Declaration(name, kind, text, self.code[start : command.end], command.attributes)
+        each.is_private, each.is_protected = "private" in modifiers, "protected" in modifiers
+        each.docstring, each.proof, each.place = docstring, proof, self.scope.place()
+        each.local = self.scope.types(declared) if proof else {}
+        self.lean.declarations.append(each)
+
+    def _docstring(self, command: Command) -> tuple[str, int]:
+        """Return the docstring of a command, which may also stand behind `open ... in`, and where its source begins."""
+        start = command.begin
+        end = len(self.code[:start].rstrip())
+        if end in self._docs:
+            start = self._docs[end]
+            return self.code[start:end], start
+        inside = (self.code[at:end] for end, at in self._docs.items() if start <= at < command.at)
+        texts = [text for text in inside if not any(text in each for each in command.attributes)]
+        return "".join(texts[-1:]), start
 
 
 def blank_comments(code: str) -> str:
@@ -261,9 +309,14 @@ def extract_statement(code: str) -> str:
     A proof begins at the first `:=` outside of brackets and `let`, at `where`, or at a case `| pattern =>`; where the
     statement itself has cases, as after `match ... with`, only at `:=`.
     """
+    return split_proof(code)[0]
+
+
+def split_proof(code: str) -> tuple[str, str]:
+    """Return what `extract_statement` returns, and the proof of a theorem or lemma from its `:=` on, else ""."""
     code = drop_attributes(drop_comments(code))
     if not _IS_THEOREM.match(code):
-        return code
+        return code, ""
     depth, bindings, has_cases = 0, 0, False
     for token in _IN_STATEMENT.finditer(code):
         text = token.group()
@@ -277,8 +330,8 @@ def extract_statement(code: str) -> str:
             if text == ":=" and bindings:
                 bindings -= 1
             else:
-                return code[: token.start()].rstrip()
-    return code
+                return code[: token.start()].rstrip(), code[token.start() :]
+    return code, ""
 
 
 def drop_attributes(code: str) -> str:
@@ -365,6 +418,25 @@ class Scope:
             return name.removeprefix("_root_.")
         return ".".join([*(level.name for level in self._levels if level.is_namespace), name])
 
+    def place(self) -> Place:
+        """Return what the names of a declaration here may mean."""
+        opened = tuple(each for level in self._levels for each in level.opened)
+        return Place(tuple(level.name for level in self._levels if level.is_namespace), opened)
+
+    def open(self, text: str) -> None:
+        """Note the namespaces of an `open` command; `open scoped` opens no names."""
+        if text.split()[:1] != ["scoped"]:
+            inside = self.place().namespaces
+            found = _OPENED.findall(text.partition("renaming")[0])
+            opened = [Opened(inside, name, tuple(only.split()), tuple(hidden.split())) for name, only, hidden in found]
+            self._levels[-1].opened += opened
+
+    def types(self, declared: str) -> dict[str, str]:
+        """Return the types of the variables here, and of those that a statement binds before its colon, by name."""
+        own = (binder for group in split_binder_groups(declared)[0] for binder in read_binders(group))
+        found = [*(binder for binder, _ in self._variables()), *own]
+        return {binder.name: binder.type for binder in found if binder.name}
+
     def variable(self, text: str) -> None:
         """Add the binders of a `variable` command; one without a type changes how an older one is bound."""
         level = self._levels[-1]
@@ -424,6 +496,7 @@ class _Level:
     name: str
     is_namespace: bool
     variables: list[tuple[Binder, set[str]]] = field(default_factory=list)  # each with what its type mentions
+    opened: list[Opened] = field(default_factory=list)
     included: set[str] = field(default_factory=set)
     omitted: set[str] = field(default_factory=set)
 
@@ -436,7 +509,15 @@ def free_names(text: str) -> set[str]:
     >>> sorted(free_names("(∑ x ∈ s, f x) = {y | y < z} ∧ g (n := m) w.1"))
     ['f', 'g', 'm', 's', 'w', 'z']
     """
-    free: set[str] = set()
+    return {mention["name"] for mention, is_bound in find_mentions(text) if not is_bound}
+
+
+def find_mentions(text: str) -> Iterator[tuple[re.Match[str], bool]]:
+    """Yield the places where *text* mentions a name, as `a.b` with the group `name` a, and whether it binds that.
+
+    >>> [(mention[0], is_bound) for mention, is_bound in find_mentions("fun x ↦ x.le.trans (Nat.le_add y)")]
+    [('x.le.trans', True), ('Nat.le_add', False), ('y', False)]
+    """
     bound: list[set[str]] = [set()]
     times: Counter[str] = Counter()  # in how many of these sets a name is
     binding: list[str] = [""]  # by bracket: what opened it while its names are being bound, as between `fun` and `↦`
@@ -461,9 +542,8 @@ def free_names(text: str) -> set[str]:
         elif kind == "name" and binding[-1]:
             times[name] += name not in bound[-1]
             bound[-1].add(name)
-        elif kind == "name" and not times[name]:
-            free.add(name)
-    return free
+        elif kind == "name":
+            yield token, times[name] > 0
 
 
 def split_binder_groups(text: str) -> tuple[list[str], int]:

@@ -36,6 +36,7 @@ from mirblab.sources import (
     benchmarks,
     holstep,
     hub,
+    lean,
     lean_views,
     leandojo,
     mapl,
@@ -393,6 +394,20 @@ _ROWS = _json(
 )
 _METAMATH = {"set.mm": metamath_database.MAIN.encode(), "logic.mm": metamath_database.LOGIC.encode()}
 _ONE_FILE = (metamath_database.LOGIC + metamath_database.MAIN.replace("$[ logic.mm $]", "")).encode()
+_LEAN = {
+    "lakefile.toml": b'name = "tiny"\nsrcDir = "src/"\n',
+    "src/Tiny/Zero.lean": """namespace Tiny /- A comment. /- nested -/ -/
+variable {G : Type*} [Mul G] (k : ℕ)
+/-- The product of an element of `G` by itself. -/
+@[to_additive (attr := simp) twice] def square (x : G) : G := x * x
+section
+open Nat hiding add in
+private lemma sq_one (h : Pair x) : 1 = 1 := by rintro ⟨x, hx⟩ | x; exact h.le (fun y ↦ ?_)
+end end Tiny
+""".encode(),
+    "src/Tiny.lean": "import Tiny.Zero\nopen Tiny\nalias ⟨_, two⟩ := square\n"
+    "theorem last : 2 = 2 := by simp [two, _root_.Tiny.square]\n".encode(),
+}
 _ROCQ = {
     "_CoqProject": b"-R . tiny\nbase/nat.v # the first one\nlast.v\n",
     "base/nat.v": b"""(* A comment. Lemma sham : True. (* nested. "*)" *) *)
@@ -600,6 +615,7 @@ READERS: list[Reader] = [
     Reader("own: json lines", "mine.jsonl", (_ROWS,), _build(own_build.build, "mine.jsonl"), JSON),
     *_family("metamath", _METAMATH, _build(metamath.build, "set.mm"), MM),
     Reader("metamath: gzip", "set.mm.gz", (gzip.compress(_ONE_FILE, mtime=0),), _build(metamath.build, "set.mm.gz")),
+    *_family("lean", _LEAN, _build(lean.build), CODE),
     *_family("rocq", _ROCQ, _build(rocq.build), CODE),
     Reader("same-theorem: corpus", "setmm/corpus.jsonl", (_json(*_JUDGED),), _build(same_theorem.build), JSON),
     *_family("stacks", _STACKS, _build(stacks.build), LATEX + CELLS),

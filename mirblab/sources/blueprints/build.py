@@ -84,7 +84,7 @@ def build(origin: str | Path | None, out: Path, *, names: str | Sequence[str] = 
             raise MirblabError(
                 f"{source.shown}: {len(blueprints)} repositories, and no statement that names a declaration; "
                 f"give others, or check for \\lean{{...}}; a Lean library without a blueprint has none, and "
-                "mirblab build leandojo takes premises from a trace of one"
+                "mirblab build lean takes premises and docstrings from one"
             )
         uses = premises.PremiseCollection((blueprint.repository, blueprint.nodes) for blueprint in blueprints)
         written = (*COLLECTIONS, premises.NAME) if uses.repositories else COLLECTIONS

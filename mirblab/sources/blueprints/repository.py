@@ -38,8 +38,8 @@ class Repository:
 def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     """Yield the repositories at an origin by name: the folder itself, or the folders and archives in it."""
     inside = sorted(found.folder.iterdir())
-    places = _roots(found.folder) or [
-        path for path in inside if _roots(path) or (path.is_file() and _ARCHIVE.search(path.name))
+    places = find_roots(found.folder) or [
+        path for path in inside if find_roots(path) or (path.is_file() and _ARCHIVE.search(path.name))
     ]
     if not places:
         shown = first_names((path.name for path in inside), 8)
@@ -62,7 +62,7 @@ def read_repositories(found: Origin, odd: Counter[str]) -> Iterator[Repository]:
 
 def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]:
     with release.open_origin(place, "") as opened:
-        for root in _roots(opened.folder) or [opened.folder]:
+        for root in find_roots(opened.folder) or [opened.folder]:
             name = _ARCHIVE.sub("", place.name) if root == opened.folder and place.is_file() else root.name
             # A single archive is unpacked into a temporary folder, whose name means nothing.
             name = _ARCHIVE.sub("", found.shown) if root == found.folder and found.shown else name
@@ -107,11 +107,11 @@ def decode_source(raw: bytes, odd: Counter[str]) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
-def _roots(folder: Path) -> list[Path]:
+def find_roots(folder: Path) -> list[Path]:
     """Return *folder* if it is a repository, or the repository that is its only entry, as in an unpacked archive."""
     if not folder.is_dir():
         return []
     if any((folder / mark).exists() for mark in _MARKS):
         return [folder]
     inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    return _roots(inside[0]) if len(inside) == 1 else []
+    return find_roots(inside[0]) if len(inside) == 1 else []

@@ -103,10 +103,11 @@ def read_suite(
 
     In a suite, `collections = ["*"]` means every collection that was built or added, and `collection = "*"` runs
     the notebook once for each of them, or of the suite's own `collections`. `match = ["*-qa", "!mse-*"]` beside
-    a notebook narrows both ("!" excludes); one without a match is left out, and one whose `needs = [...]` are
-    not all built or added. "a|b" is the first of these collections, systems or models that can be used here; what
-    ends with "?" is left out where it cannot be. `seconds = 90` is what the first run of a notebook is expected to take
-    on two cores, its runs and vectors not counted; `makes` and `note` are what docs/tables.md says of it.
+    a notebook narrows both ("!" excludes); one without a match is left out, or with `bundled = true` runs on bundled
+    material, with its defaults. One whose `needs = [...]` are not all built or added is left out. "a|b" is the first
+    of these collections, systems or models that can be used here; what ends with "?" is left out where it cannot be.
+    `seconds = 90` is what the first run of a notebook is expected to take on two cores, its runs and vectors not
+    counted; `makes` and `note` are what docs/tables.md says of it.
     *only* keeps notebooks whose name begins with one of these; *fetch* downloads registered collections that are
     missing; *tell* is called with what is left out, and why.
     Raises MirblabError, before anything runs, for unknown suites, notebooks, parameters, collections, systems.
@@ -188,9 +189,9 @@ class _Reader:
 
     def _values(self, entry: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any] | None:
         """Return the parameters of a notebook, or None where nothing is here that one of them names."""
-        given = self.shared | entry.get("parameters", {}) | self.overrides | {"suite": self.suite}
+        given = self._given(entry) | self.overrides | {"suite": self.suite}
         values = defaults | hand_runs.clean_parameters({key: given[key] for key in given if key in defaults}, defaults)
-        whole = "collections" in self.shared and given["collections"] == self.shared["collections"]
+        whole = "collections" in self.shared and given.get("collections") == self.shared["collections"]
         for key, kind in _KINDS.items():
             if key == "collections" and key in values and (whole or values[key] == [EVERY]):
                 chosen: Any = self._matching(entry)
@@ -205,6 +206,13 @@ class _Reader:
                 return None
             values |= {key: chosen} if key in values else {}
         return values
+
+    def _given(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters that the suite gives a notebook; none for one that has to take bundled material."""
+        if not entry.get("bundled") or self._matching(entry):
+            return self.shared | entry.get("parameters", {})
+        self.tell(f"collections of {entry['name']}", "none is built or added; bundled ones are taken")
+        return {}
 
     def _matching(self, entry: dict[str, Any]) -> list[str]:
         """Return those of the suite's collections, or of all that were built or added, that fit the entry's `match`."""

@@ -117,6 +117,9 @@ def test_an_added_collection_is_in_the_plan(mirblab, make_folder, tmp_path):
     assert "13_significance.my-own" in done.stdout and "would run" in done.stdout
     assert "texts to encode" in done.stdout and "runs to make" in done.stdout
     assert "notebooks that never ran here are guessed" in " ".join(done.stdout.split())
+    done = mirblab("plan", "open", "--only", "62", "--only", "63", "--only", "64")
+    names = ("62_time_travel", "63_proof_graph", "64_same_theorem")
+    assert done.returncode == 0 and [name for name in names if f"│ {name} " not in done.stdout] == []
 
 
 @pytest.mark.parametrize(

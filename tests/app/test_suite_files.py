@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mirblab.app import inventory, suite_files
+from mirblab.app import hand_runs, inventory, suite_files
 from mirblab.app.batch import run_planning
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -150,6 +150,28 @@ def test_trained_rerankers_are_in_the_open_tables_that_take_rerankers(notebook, 
     assert {name for name, why in missing.items() if why.startswith("needs mirblab train")} >= trained
 
 
+@pytest.mark.parametrize(
+    ("notebook", "bundled", "real"),
+    [
+        ("62_time_travel", [], "some-premise-at-2020-01-01"),
+        ("63_proof_graph", [], "some-premise-at-2020-01-01"),
+        ("64_same_theorem", ["mini-views-informal-signature"], "same-theorem-cards-mathlib"),
+    ],
+)
+def test_the_open_findings_take_bundled_material_until_their_own_is_built(notebook, bundled, real, home, make_folder):
+    """With the notebook's defaults, since those of the suite are for whole libraries; what is given is kept."""
+    paths.data().mkdir(parents=True)
+    make_folder(name="my-own").rename(paths.data() / "my-own")
+    missing: dict[str, str] = {}
+    (job,) = suite_files.read_suite("open", {"seed": 3}, only=[notebook], tell=missing.__setitem__)
+    defaults = hand_runs.notebook_parameters(job.source)
+    assert job.parameters == defaults | {"suite": "open", "seed": 3} and job.collections == bundled
+    assert missing == {f"collections of {notebook}": "none is built or added; bundled ones are taken"}
+    make_folder(name=real).rename(paths.data() / real)
+    (job,) = suite_files.read_suite("open", only=[notebook])
+    assert job.collections == [real]
+
+
 def test_the_docs_table_of_tables_is_what_the_suites_say():
     """Each table and figure of the four papers stands there once; run docs/tables.py after a change of a suite."""
     tables = runpy.run_path(str(DOCS / "tables.py"))
@@ -170,5 +192,5 @@ def test_only_known_keys_stand_in_a_suite():
         content = suite_files.read_suite_file(path.stem)
         assert set(content) <= {"paper", "note", "parameters", "notebook", "size", "unmade", "verify"}, path
         for entry in content["notebook"]:
-            assert set(entry) <= {"name", "parameters", "match", "needs", "seconds", "makes"}, entry
+            assert set(entry) <= {"name", "parameters", "match", "needs", "bundled", "seconds", "makes"}, entry
             assert all(set(made) <= {"parts", "missing", "made"} for made in entry.get("makes", [])), entry

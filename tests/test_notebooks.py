@@ -129,6 +129,13 @@ def figures(tmp_path, monkeypatch) -> Path:
     return tmp_path / "figures"
 
 
+def test_one_period_of_a_library_has_no_change(figures):
+    """Its leads are shown all the same."""
+    space, said = run_cells("62_time_travel", days=["2025-03-01", "2025-05-01"], systems=["bm25", "chargrams"])
+    assert len(space["leads"]) == 1 and "no change of a lead is decided here" in said
+    assert list(figures.rglob("changes.csv"))
+
+
 def test_own_texts_without_a_query_are_searched_and_not_measured(figures, tmp_path):
     """Lemmas without a proof or a reference: the tables of the collection are written, and the conclusion says why."""
     lemmas = ["An odd square leaves 1.", "A divisor of two numbers divides their sum."]

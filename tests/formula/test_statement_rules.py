@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy.logic.boolalg import Boolean
+from sympy.logic.inference import satisfiable
 
 from mirblab.formula.latex import parser
+from mirblab.formula.rewriting.rules import RULES
 from mirblab.formula.rewriting.statements import falsify, rename_variables, reword
 
 
@@ -110,3 +116,71 @@ def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:
     found = falsify(text, 1)
     assert len({one.text for one in found} | {text}) == 4 and len({one.kind for one in found}) == 3
     assert falsify(text, 1) == found and falsify(text, 1, n=1) == found[:1]
+
+
+ATOMS = ("is {}even", "is {}prime", "is {}positive", "is {}square", "has {} root", "has {} divisor", "{}= 0")
+
+
+def clause(atom: str, is_positive: bool) -> str:
+    """Return an atom about $x$ or its negation, in words or as a formula."""
+    if "= 0" in atom:
+        return "$x = 0$" if is_positive else r"$x \neq 0$"
+    if atom.startswith("has"):
+        return f"$x$ {atom.format('a' if is_positive else 'no')}"
+    return f"$x$ {atom.format('' if is_positive else 'not ')}"
+
+
+@st.composite
+def propositions(draw: st.DrawFn) -> str:
+    """Draw a sentence of two or three clauses, each with an atom of its own, so that none is always true."""
+    atoms = draw(st.permutations(ATOMS))[: draw(st.integers(2, 3))]
+    *conditions, conclusion = (clause(atom, draw(st.booleans())) for atom in atoms)
+    form = draw(st.sampled_from(("If {}, then {}.", "Suppose that {}. Then {}.", "Whenever {}, {}.", "{} iff {}.")))
+    return form.format(" and ".join(conditions), conclusion)
+
+
+def read_proposition(text: str) -> Boolean:
+    """Return a sentence as SymPy's logic; ValueError for one that is no conditional and no equivalence of clauses."""
+    for pattern, kind in (
+        (r"(?:If|Whenever|Assuming that) (.+?),(?: then)? (.+)\.", sympy.Implies),
+        (r"(?:Suppose|Assume|Let us assume)(?: that)? (.+)\. Then (.+)\.", sympy.Implies),
+        (r"(.+) (?:iff|if and only if|exactly when|precisely when) (.+)\.", sympy.Equivalent),
+    ):
+        if match := re.fullmatch(pattern, text):
+            return kind(*map(read_clauses, match.groups()))
+    raise ValueError(text)
+
+
+def read_clauses(text: str) -> Boolean:
+    joined = sympy.Or if " or " in text else sympy.And
+    return joined(*map(read_clause, re.split(" and | or ", text)))
+
+
+def read_clause(text: str) -> Boolean:
+    match = re.fullmatch(
+        r"\$\w (?P<sign>=|\\neq) 0\$|\$\w\$ (?:is (?P<not>not )?|has (?P<article>an?|no) )(?P<atom>\w+)", text
+    )
+    if not match:
+        raise ValueError(text)
+    symbol = sympy.Symbol(match["atom"] or "zero")
+    return ~symbol if match["not"] or match["sign"] == r"\neq" or match["article"] == "no" else symbol
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(propositions(), st.integers(0, 5))
+def test_rules_keep_or_change_the_truth_table(text: str, seed: int) -> None:
+    """SymPy decides whether the old and the new statement have the same values; it knows no rule."""
+    said = read_proposition(text)
+    for name in ("words", "letters", "contraposed"):
+        for new in RULES[name].rewrite(text, str(seed)):
+            assert not satisfiable(said ^ read_proposition(new)), (name, text, new)
+    for name in ("negated", "condition-dropped", "converse"):
+        for new in RULES[name].rewrite(text, str(seed)):
+            assert satisfiable(said ^ read_proposition(new)), (name, text, new)
+
+
+@pytest.mark.parametrize("name", ["words", "letters", "contraposed", "negated", "condition-dropped", "converse"])
+def test_each_of_these_rules_applies_to_a_proposition(name: str) -> None:
+    """So that the test above says something of it."""
+    text = "If $x$ is even and $x$ has a root, then $x$ is prime."
+    assert [new for new in RULES[name].rewrite(text, "0") if new != text]

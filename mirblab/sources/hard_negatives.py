@@ -305,7 +305,7 @@ def fit_article(old: str, new: str) -> str:
     """Return the article *old* with its blank in the form that the word *new* needs; "" stays ""."""
     if not old:
         return ""
-    with_n = new[0].lower() in "aeiou" and not new.lower().startswith("uni")
+    with_n = new[0].lower() in "aeiou" and not new.lower().startswith(("uni", "one-"))
     return f"{old[0]}{'n' if with_n else ''} "
 
 

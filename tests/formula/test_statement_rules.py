@@ -13,7 +13,7 @@ from sympy.logic.inference import satisfiable
 
 from mirblab.formula.latex import parser
 from mirblab.formula.rewriting.rules import RULES
-from mirblab.formula.rewriting.statements import falsify, rename_variables, reword
+from mirblab.formula.rewriting.statements import SYNONYMS, exchange_synonyms, falsify, rename_variables, reword
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,35 @@ def test_an_article_follows_the_letter_behind_it() -> None:
 def test_rules_say_the_same_in_other_words(text: str, choices: set[str]) -> None:
     """Every way is met over some seeds, and no other; what a rule does not fit stays."""
     assert {reword(text, seed, letters=False).text for seed in range(60)} == choices
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("Every Abelian group is a module.", ["Every commutative group is a module."]),
+        ("An injective map", ["A one-to-one map"]),
+        ("a commutative group of $n$", ["an abelian group of $n$"]),
+        ("Posets with suprema", ["Partially ordered sets with suprema"]),
+        ("no non-abelian group", ["no non-commutative group"]),
+        (
+            "linear maps and eigenvalues",
+            ["linear transformations and eigenvalues", "linear maps and characteristic values"],
+        ),
+        ("an injective module, a bilinear map, $abelian group$, the supremum norm", []),
+    ],
+)
+def test_a_term_is_exchanged_for_its_synonym(text: str, new: list[str]) -> None:
+    """With its article, its plural and its first letter; a word that means something else elsewhere stays."""
+    assert exchange_synonyms(text) == new
+
+
+def test_each_synonym_is_exchanged_back() -> None:
+    """No term stands twice in the table."""
+    terms = [term for pair in SYNONYMS for term in pair]
+    assert len(set(terms)) == len(terms)
+    for term in terms:
+        (new,) = exchange_synonyms(f"it is {term} here")
+        assert exchange_synonyms(new) == [f"it is {term} here"]
 
 
 def test_the_same_seed_gives_the_same_words() -> None:

@@ -73,6 +73,7 @@ RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
         Rule("words", KEEPS, "statement", lambda text, seed: [statements.reword(text, seed, letters=False).text]),
+        Rule("synonyms", KEEPS, "statement", lambda text, seed: statements.exchange_synonyms(text)),
         Rule("letters", KEEPS, "statement", lambda text, seed: [statements.rename_variables(text, seed).text]),
         *(Rule(name, KEEPS, "formula", _formula_rule(name)) for name in formulas.KEEPING),
         *(Rule(name, CHANGES, "formula", _formula_rule(name)) for name in formulas.CHANGING),

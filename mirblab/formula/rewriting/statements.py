@@ -123,6 +123,51 @@ RULES = (
 )  # fmt: skip
 
 
+# Terms that mean the same in every field where the cards have them, in both directions; an s makes the plural of each.
+SYNONYMS = (
+    ("abelian group", "commutative group"), ("injective map", "one-to-one map"),
+    ("injective function", "one-to-one function"), ("surjective map", "onto map"),
+    ("surjective function", "onto function"), ("bijection", "one-to-one correspondence"),
+    ("coprime", "relatively prime"), ("pairwise disjoint", "mutually disjoint"),
+    ("partially ordered set", "poset"), ("totally ordered", "linearly ordered"),
+    ("greatest common divisor", "highest common factor"), ("least upper bound", "supremum"),
+    ("greatest lower bound", "infimum"), ("invertible matrix", "nonsingular matrix"),
+    ("invertible matrices", "nonsingular matrices"), ("identity matrix", "unit matrix"),
+    ("similar matrices", "conjugate matrices"), ("quotient group", "factor group"), ("quotient ring", "factor ring"),
+    ("division ring", "skew field"), ("finite field", "Galois field"), ("linear map", "linear transformation"),
+    ("group homomorphism", "homomorphism of groups"), ("group homomorphisms", "homomorphisms of groups"),
+    ("ring homomorphism", "homomorphism of rings"), ("ring homomorphisms", "homomorphisms of rings"),
+    ("unique factorization domain", "factorial ring"), ("eigenvalue", "characteristic value"),
+    ("inner product space", "pre-Hilbert space"), ("orthogonal vectors", "perpendicular vectors"),
+    ("holomorphic function", "complex analytic function"), ("path-connected", "pathwise connected"),
+    ("preimage", "inverse image"), ("singleton set", "one-element set"), ("directed graph", "digraph"),
+    ("normal distribution", "Gaussian distribution"), ("right triangle", "right-angled triangle"),
+    ("equilateral triangle", "regular triangle"), ("repeating decimal", "recurring decimal"),
+)  # fmt: skip
+_SYNONYM = {old.lower(): new for pair in SYNONYMS for old, new in (pair, pair[::-1])}
+_TERM = re.compile(
+    rf"\b(?:(?P<article>an?) )?(?P<term>{'|'.join(sorted(map(re.escape, _SYNONYM), key=len, reverse=True))})"
+    r"(?P<plural>s?)\b(?! norm)",  # the supremum norm keeps its name
+    re.IGNORECASE,
+)
+
+
+def exchange_synonyms(text: str) -> list[str]:
+    """Return the texts in which one term of `SYNONYMS` in the prose has become its synonym.
+
+    >>> exchange_synonyms("Let $G$ be an abelian group.")
+    ['Let $G$ be a commutative group.']
+    """
+    found: list[str] = []
+    for match in _TERM.finditer(blank_formulas(text)):
+        new = _SYNONYM[match["term"].lower()] + match["plural"]
+        before = text[: match.start("term")].rstrip()
+        new = new[0].upper() + new[1:] if match["term"][0].isupper() and before[-1:] in ".?!" else new
+        article = fit_article(match["article"] or "", new)
+        found.append(text[: match.start()] + article + new + text[match.end() :])
+    return found
+
+
 class Reworded(NamedTuple):
     """A text in other words, and the names of the rules applied; "letters" for renamed variables."""
 

@@ -209,7 +209,7 @@ class _Reader:
 
     def _given(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters that the suite gives a notebook; none for one that has to take bundled material."""
-        if not entry.get("bundled") or self._matching(entry):
+        if not entry.get("bundled") or (catalogue.built_names() and self._matching(entry)):
             return self.shared | entry.get("parameters", {})
         self.tell(f"collections of {entry['name']}", "none is built or added; bundled ones are taken")
         return {}

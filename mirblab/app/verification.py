@@ -285,13 +285,12 @@ def _training_fingerprints(recipe: Mapping[str, Any]) -> dict[str, str]:
     found = dict[str, str]()
     for given in (*recipe["collections"], *recipe.get("apart", ())):
         name, split = split_name(given)
-        if inventory.state("collection", name) not in ("bundled", inventory.READY):
+        try:
+            folder = catalogue.collection_folder(name)
+            has_train = given in recipe["collections"] and "train" in beir.split_names(folder)
+            found[given] = _split_fingerprint(name, split or ("train" if has_train else "test"), str(folder))
+        except MirblabError:  # what is not here cannot be compared
             found[given] = ""
-            continue
-        folder = catalogue.collection_folder(name)
-        has_train = given in recipe["collections"] and "train" in beir.split_names(folder)
-        chosen = split or ("train" if has_train else "test")
-        found[given] = _split_fingerprint(name, chosen, str(folder))
     return found
 
 

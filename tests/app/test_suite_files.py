@@ -161,12 +161,14 @@ def test_trained_rerankers_are_in_the_open_tables_that_take_rerankers(notebook, 
 def test_the_open_findings_take_bundled_material_until_their_own_is_built(notebook, bundled, real, home, make_folder):
     """With the notebook's defaults, since those of the suite are for whole libraries; what is given is kept."""
     paths.data().mkdir(parents=True)
-    make_folder(name="my-own").rename(paths.data() / "my-own")
-    missing: dict[str, str] = {}
-    (job,) = suite_files.read_suite("open", {"seed": 3}, only=[notebook], tell=missing.__setitem__)
-    defaults = hand_runs.notebook_parameters(job.source)
-    assert job.parameters == defaults | {"suite": "open", "seed": 3} and job.collections == bundled
-    assert missing == {f"collections of {notebook}": "none is built or added; bundled ones are taken"}
+    for others in ([], ["my-own"]):
+        for other in others:
+            make_folder(name=other).rename(paths.data() / other)
+        missing: dict[str, str] = {}
+        (job,) = suite_files.read_suite("open", {"seed": 3}, only=[notebook], tell=missing.__setitem__)
+        defaults = hand_runs.notebook_parameters(job.source)
+        assert job.parameters == defaults | {"suite": "open", "seed": 3} and job.collections == bundled
+        assert missing == {f"collections of {notebook}": "none is built or added; bundled ones are taken"}
     make_folder(name=real).rename(paths.data() / real)
     (job,) = suite_files.read_suite("open", only=[notebook])
     assert job.collections == [real]

@@ -91,6 +91,8 @@ def test_rules_say_the_same_in_other_words(text: str, choices: set[str]) -> None
             ["linear transformations and eigenvalues", "linear maps and characteristic values"],
         ),
         ("an injective module, a bilinear map, $abelian group$, the supremum norm", []),
+        ("a multi-linear map, the essential supremum, all least upper bounds, a finite field extension", []),
+        ("a f\u0131nite field", []),
     ],
 )
 def test_a_term_is_exchanged_for_its_synonym(text: str, new: list[str]) -> None:

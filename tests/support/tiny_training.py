@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +45,25 @@ def write_bert(folder: Path) -> Path:
     return out
 
 
-def kill_training(*arguments: Any, **settings: Any) -> Path:
-    """Train in a process that SIGKILL ends after a checkpoint; return the folder of its checkpoints.
+def kill_training(*arguments: Any, step: int = 8, **settings: Any) -> Path:
+    """Train in a process that SIGKILL ends after *step* steps; return the folder of its checkpoints.
 
-    The arguments are those of `train.train`, with `out`.
+    The other arguments are those of `train.train`, with `out`.
     """
     from mirblab import train
     from mirblab.core import paths
     from mirblab.train.training import workshop_folder
 
-    settings |= {"checkpoint_every": 1e-9}
+    def evaluate(model: object, at: int) -> dict[str, float]:
+        if at == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {}
+
+    settings |= {"checkpoint_every": 1e-9, "evaluate": evaluate, "evaluate_every": 4}
     other = multiprocessing.get_context("fork").Process(target=train.train, args=arguments, kwargs=settings)
     other.start()
-    folder, end = workshop_folder(settings["out"]), time.monotonic() + 120
-    while not list(folder.glob("step-*.safetensors")) and time.monotonic() < end and other.is_alive():
-        time.sleep(0.005)
-    other.kill()
     other.join()
-    assert list(folder.glob("step-*.safetensors")) and not (paths.models() / settings["out"]).exists()
+    folder = workshop_folder(settings["out"])
+    assert other.exitcode == -signal.SIGKILL and list(folder.glob("step-*.safetensors"))
+    assert not (paths.models() / settings["out"]).exists()
     return folder

@@ -123,7 +123,8 @@ RULES = (
 )  # fmt: skip
 
 
-# Terms that mean the same in every field where the cards have them, in both directions; an s makes the plural of each.
+# Terms that mean the same in every field where the cards have them, in both directions; an s makes the plural of each
+# but the suprema and infima, whose plurals stay.
 SYNONYMS = (
     ("abelian group", "commutative group"), ("injective map", "one-to-one map"),
     ("injective function", "one-to-one function"), ("surjective map", "onto map"),
@@ -133,22 +134,21 @@ SYNONYMS = (
     ("greatest common divisor", "highest common factor"), ("least upper bound", "supremum"),
     ("greatest lower bound", "infimum"), ("invertible matrix", "nonsingular matrix"),
     ("invertible matrices", "nonsingular matrices"), ("identity matrix", "unit matrix"),
-    ("similar matrices", "conjugate matrices"), ("quotient group", "factor group"), ("quotient ring", "factor ring"),
+    ("quotient group", "factor group"), ("quotient ring", "factor ring"),
     ("division ring", "skew field"), ("finite field", "Galois field"), ("linear map", "linear transformation"),
-    ("group homomorphism", "homomorphism of groups"), ("group homomorphisms", "homomorphisms of groups"),
-    ("ring homomorphism", "homomorphism of rings"), ("ring homomorphisms", "homomorphisms of rings"),
     ("unique factorization domain", "factorial ring"), ("eigenvalue", "characteristic value"),
     ("inner product space", "pre-Hilbert space"), ("orthogonal vectors", "perpendicular vectors"),
     ("holomorphic function", "complex analytic function"), ("path-connected", "pathwise connected"),
-    ("preimage", "inverse image"), ("singleton set", "one-element set"), ("directed graph", "digraph"),
+    ("singleton set", "one-element set"), ("directed graph", "digraph"),
     ("normal distribution", "Gaussian distribution"), ("right triangle", "right-angled triangle"),
     ("equilateral triangle", "regular triangle"), ("repeating decimal", "recurring decimal"),
 )  # fmt: skip
 _SYNONYM = {old.lower(): new for pair in SYNONYMS for old, new in (pair, pair[::-1])}
 _TERM = re.compile(
-    rf"\b(?:(?P<article>an?) )?(?P<term>{'|'.join(sorted(map(re.escape, _SYNONYM), key=len, reverse=True))})"
-    r"(?P<plural>s?)\b(?! norm)",  # the supremum norm keeps its name
-    re.IGNORECASE,
+    r"\b(?<!(?<!non)-)(?<!essential )(?:(?P<article>an?) )?"  # a multi-linear map is another thing
+    rf"(?P<term>{'|'.join(sorted(map(re.escape, _SYNONYM), key=len, reverse=True))})"
+    r"(?P<plural>s?)\b(?![- ](?:norm|extension))",  # the supremum norm keeps its name
+    re.IGNORECASE | re.ASCII,
 )
 
 
@@ -161,6 +161,8 @@ def exchange_synonyms(text: str) -> list[str]:
     found: list[str] = []
     for match in _TERM.finditer(blank_formulas(text)):
         new = _SYNONYM[match["term"].lower()] + match["plural"]
+        if new.endswith("ums"):
+            continue
         before = text[: match.start("term")].rstrip()
         new = new[0].upper() + new[1:] if match["term"][0].isupper() and before[-1:] in ".?!" else new
         article = fit_article(match["article"] or "", new)

@@ -86,13 +86,17 @@ def read_pairs(path: Path) -> tuple[CollectionRows, str]:
         framings, texts = (
             [str(read_field(entry, key, str, place)).strip() for entry in entries] for key in ("framing", "statement")
         )
+        for key, given in (("framing", framings), ("statement", texts)):
+            if not all(given):
+                raise MirblabError(f"{place}, entry_{1 + given.index('')}: '{key}' must not be empty")
+        if (identifier := read_field(pair, "id", int, place)) < 1:
+            raise MirblabError(f"{place}: 'id' must be at least 1, found '{identifier}'")
         fields.add(tuple(framings))
-        stem = f"{'--'.join(map(_name_part, framings))}--{read_field(pair, 'id', int, place):03}"
+        stem = f"{'--'.join(map(_name_part, framings))}--{identifier:03}"
         docs += [_document(f"{stem}-{1 + side}", texts[side], framings[side]) for side in (0, 1)]
         judged += [(f"{stem}-1", f"{stem}-2", 1), (f"{stem}-2", f"{stem}-1", 1)]
     queries = [{key: row[key] for key in ("_id", "text", "tags")} for row in docs]
-    place = f"{path}, distractors"
-    others = require_object(top.get("distractors"), place)
+    others, place = read_field(top, "distractors", dict, str(path)), f"{path}, distractors"
     alone = [(field, read_text_list(others, field, place)) for field in others]
     for field, statements in alone:
         stem = f"{_name_part(field)}--d"

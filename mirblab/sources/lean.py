@@ -17,7 +17,7 @@ from mirblab.sources.shared.lean_source import ATOM, NAME, Declaration, LeanFile
 
 PREMISE, INFORMAL = "lean-premise", "lean-informal"
 FEWEST = 4  # words of a docstring that is a query
-_TESTS = re.compile(r"(?:^|/)(?:tests?|\w*Tests?)/")
+_TESTS = re.compile(r"(?:^|/)tests?/|^\w*Tests?/")
 _LEAN3 = re.compile(r"(?:^|:=|,)[ \t]*begin[ \t]*$|^(?:open_locale|noncomputable theory)\b", re.MULTILINE)
 _SOURCE_FOLDER = re.compile(r'\bsrcDir\s*:?=\s*"([^"]+)"')
 # In a proof these are tactics and words of the language, although a declaration may be called so.
@@ -48,8 +48,9 @@ _BINDS = re.compile(
     r"|^[ \t]*\|(?P<case>[^\n|]*)=>",
     re.MULTILINE,
 )
-_FUNCTION = re.compile(r"\bfun ([^↦=\n]*)(?:↦|=>)")
+_FUNCTION = re.compile(r"\bfun ([^↦=\n]{0,500})(?:↦|=>)")
 _ASSIGNED = re.compile(r"\s*:=")
+_BEGINS_FIELD = re.compile(r"(?:\A|[{(,⟨]|(?<![\w.'])(?:let|have|set|where))\Z")  # what stands before it on its line
 _LONE = re.compile(rf"(?<![\w.'«]){ATOM}(?![\w.'])")
 _STATED = re.compile(
     rf"(?<![\w.'])(?:have|obtain|replace|suffices)[ \t]+({ATOM})[ \t]*:(?!=)((?:(?!:=).){{1,200}})", re.DOTALL
@@ -182,6 +183,7 @@ class Library:
                 for name in dict.fromkeys([each.name, *additive_names(each)]):
                     self._known[name].append(document)
             left_out["instances and other declarations without a name"] += files[path].unnamed
+            left_out["commands `open ... renaming` (their new names mean no premises)"] += files[path].renaming
             for alias, targets in files[path].aliases.items():
                 meant = next((self._known[name] for name in targets if name in self._known), [])
                 left_out["aliases of other libraries' declarations"] += not meant
@@ -230,7 +232,7 @@ class Library:
         types = user.declaration.local | dict(_STATED.findall(proof))
         for mention, is_bound in lean_source.find_mentions(bind_as_functions(proof)):
             name, first = mention[0], mention["name"]
-            if name in _WORDS or _ASSIGNED.match(mention.string, mention.end()):
+            if name in _WORDS or _is_assigned(mention):
                 continue
             if is_bound or first in types or first == "this":
                 document = self._member(name, types.get(first, ""), user)
@@ -369,6 +371,14 @@ def _bind(match: re.Match[str]) -> str:
         return f"fun {' '.join(_LONE.findall(re.sub(r':[^,()⟨⟩]*', '', match['case'])))} ↦"
     pattern = re.sub(r"[|@-]", " ", match["steps"] or match["named"]).strip()
     return f"fun {pattern} ↦" if match["steps"] else f"have {pattern}"
+
+
+def _is_assigned(mention: re.Match[str]) -> bool:
+    """Return whether a name is that of a field, an argument or a variable that gets a value; a type's end is none."""
+    if not _ASSIGNED.match(mention.string, mention.end()):
+        return False
+    line = mention.string[mention.string.rfind("\n", 0, mention.start()) + 1 : mention.start()]
+    return _BEGINS_FIELD.search(line.rstrip()) is not None
 
 
 def _without_brackets(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tarfile
 from collections import Counter
@@ -14,6 +15,7 @@ from built_collections import card, check_earlier_candidates, content, judged, r
 from mirblab.core.errors import MirblabError
 from mirblab.sources import rocq
 from mirblab.sources.rocq import RocqFile, split_sentences, split_statement
+from mirblab.sources.shared import builder
 
 PROJECT = """-R . tiny
 a_last.v
@@ -387,6 +389,14 @@ def test_circles_and_foreign_libraries_do_not_stop_the_order():
     files = {"a.v": RocqFile([("", ["b"])]), "b.v": RocqFile([("", ["a"])]), "x/c.v": RocqFile([("Other", ["a"])])}
     ordered, needed = rocq.sort_by_requirements(files, {"tiny"}, odd)
     assert sorted(ordered) == sorted(files) and needed["x/c.v"] == set() and odd["requirements in a circle"] == 1
+
+
+def test_a_long_chain_of_files_is_ordered():
+    """It was more than Python recurses."""
+    names = [f"{number:04}" for number in range(3000)]
+    required = {name: [after] for name, after in itertools.pairwise(names)} | {names[-1]: []}
+    ordered, needed = builder.sort_by_requirements(required, Counter())
+    assert ordered == names[::-1] and needed[names[0]] == set(names[1:])
 
 
 @pytest.mark.parametrize(

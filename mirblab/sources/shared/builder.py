@@ -7,7 +7,7 @@ import hashlib
 import re
 import shlex
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,24 +183,25 @@ def sort_by_requirements(
     ['b', 'c', 'a']
     """
     needed: dict[str, set[str]] = {}
-    open_files: set[str] = set()
-
-    def visit(name: str) -> None:
-        open_files.add(name)
-        reached: set[str] = set()
-        for other in required[name]:
-            if other in open_files:
-                left_out["requirements in a circle"] += other != name
-                continue
-            if other not in needed:
-                visit(other)
-            reached |= {other, *needed[other]}
-        open_files.discard(name)
-        needed[name] = reached
-
-    for name in sorted(required):
-        if name not in needed:
-            visit(name)
+    for first in sorted(required):
+        # The open files, each required by the one before it, with what is left of their requirements.
+        opened = {} if first in needed else {first: iter(required[first])}
+        reached: dict[str, set[str]] = defaultdict(set)
+        while opened:
+            name, others = next(reversed(opened.items()))
+            for other in others:
+                if other in opened:
+                    left_out["requirements in a circle"] += other != name
+                elif other in needed:
+                    reached[name] |= {other, *needed[other]}
+                else:
+                    opened[other] = iter(required[other])
+                    break
+            else:
+                del opened[name]
+                needed[name] = reached.pop(name, set())
+                if opened:
+                    reached[next(reversed(opened))] |= {name, *needed[name]}
     return list(needed), needed
 
 

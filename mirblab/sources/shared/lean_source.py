@@ -132,13 +132,17 @@ class Declaration:
 
 @dataclass
 class LeanFile:
-    """The declarations of a file; `marked` are attributes given later, with the possible meanings of every name."""
+    """The declarations of a file; `marked` are attributes given later, with the possible meanings of every name.
+
+    `unnamed` counts the declarations without a name, `renaming` the commands `open ... renaming`.
+    """
 
     imports: list[str] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     aliases: dict[str, list[str]] = field(default_factory=dict)
     marked: list[tuple[str, list[list[str]]]] = field(default_factory=list)
     unnamed: int = 0
+    renaming: int = 0
 
 
 def read_lean(code: str) -> LeanFile:
@@ -150,7 +154,8 @@ def read_lean(code: str) -> LeanFile:
     reading = _Reading(code[: find_prose(code)])
     for command in split_commands(reading.code, reading.masked):
         reading.command(command)
-    reading.lean.imports = _IMPORT.findall(reading.masked)
+    # A file's name has no guillemets: the module `«A-B».C` is A-B/C.lean.
+    reading.lean.imports = [re.sub("[«»]", "", name) for name in _IMPORT.findall(reading.masked)]
     return reading.lean
 
 
@@ -237,6 +242,7 @@ class _Reading:
             self.scope.omit(given)
         elif word == "open":
             self.scope.open(given)
+            self.lean.renaming += "renaming" in given.split()
 
     def _read(self, command: Command, found: re.Match[str], given: str) -> None:
         word = " ".join(found["word"].split())
@@ -424,7 +430,7 @@ class Scope:
         return Place(tuple(level.name for level in self._levels if level.is_namespace), opened)
 
     def open(self, text: str) -> None:
-        """Note the namespaces of an `open` command; `open scoped` opens no names."""
+        """Note the namespaces of an `open` command; `open scoped` opens no names; those of `renaming` are unread."""
         if text.split()[:1] != ["scoped"]:
             inside = self.place().namespaces
             found = _OPENED.findall(text.partition("renaming")[0])

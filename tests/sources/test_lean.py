@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
@@ -368,13 +367,6 @@ def test_folders_of_tests_are_left_out(tmp_path: Path):
     [folder] = lean.build(write(tmp_path / "in", files), tmp_path / "out")
     assert set(texts(folder)) == {"n0", "n1", "one", "two"}
     assert card(folder)["counts"]["left_out"]["files of tests"] == 3
-
-
-def test_many_functions_in_a_line_are_read_in_linear_time():
-    """Each was searched for its arrow up to the end of the line: 40,000 took two minutes."""
-    start = time.process_time()
-    assert lean.bind_as_functions(line := "fun x " * 40_000 + "?_") == line
-    assert time.process_time() - start < 10
 
 
 def test_a_docstring_in_an_attribute_is_not_that_of_the_declaration():

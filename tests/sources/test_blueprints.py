@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 import tarfile
 import zipfile
 from collections import Counter
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from built_collections import card, content, judged, judged_by_split, rows, texts
+from git_history import git
 
 from mirblab.core import paths
 from mirblab.core.errors import MirblabError
@@ -771,13 +771,11 @@ def test_a_period_asks_new_statements_of_a_blueprint(repository: Callable[..., P
         "\\label{s0}", "\\label{s0}\\lean{one}"
     )
     folder = repository(**{TEX: first, "A.lean": ONE})
-    who = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run([*who, "init", "--quiet"], check=True)
+    git(folder, "init", "--quiet")
     for day, text in {"2019-06-01": first, "2020-06-01": first + state("new", "\\uses{s1, s3}")}.items():
         (folder / TEX).write_text(text, "utf-8")
-        at = {name: f"{day}T12:00:00Z" for name in ("GIT_COMMITTER_DATE", "GIT_AUTHOR_DATE")}
-        subprocess.run([*who, "add", "."], check=True)
-        subprocess.run([*who, "commit", "--quiet", "-m", day], check=True, env=at | {"HOME": str(folder)})
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "-m", day, day=day)
     [made] = history.build("blueprints", build.build, folder, tmp_path / "out", at="2020-01-01", until="2021-01-01")
     assert made.name == "blueprints-premise-at-2020-01-01" and set(texts(made)) == {f"tiny:s{n}" for n in range(4)}
     assert judged_by_split(made)["test"] == {"tiny:new": ["tiny:s1", "tiny:s3"]}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from built_collections import card, judged, rows
+from git_history import git
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.beir import read_group_rows, read_lists
@@ -30,14 +30,6 @@ Lemma add2 n : 2 + n = n + 2. Proof. by rewrite add1 commute. Qed.
 Lemma add3 n : 3 + n = n + 3. Proof. by rewrite add2. Qed.
 """
 DAYS = {"2019-06-01": FIRST, "2020-06-01": FIRST + "Lemma new : 1 = 1. Proof. by []. Qed.\n", "2021-06-01": SECOND}
-
-
-def git(folder: Path, *words: str, day: str = "2019-01-01") -> str:
-    """Run git with a person and a day."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    at = {"GIT_COMMITTER_DATE": f"{day}T12:00:00Z", "GIT_AUTHOR_DATE": f"{day}T12:00:00Z", "HOME": str(folder)}
-    done = subprocess.run(["git", "-C", str(folder), *who, *words], env=at, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

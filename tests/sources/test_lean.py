@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 from built_collections import card, check_earlier_candidates, content, judged, rows, texts
+from git_history import git
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -375,14 +374,6 @@ def test_a_docstring_in_an_attribute_is_not_that_of_the_declaration():
     assert [each.docstring for each in read_lean(code).declarations] == ["", "/-- Of two. -/"]
 
 
-def git(folder: Path, *words: str, day: str) -> None:
-    """Run git with a person and a day."""
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    days = {"GIT_COMMITTER_DATE": f"{day}T12:00:00Z", "GIT_AUTHOR_DATE": f"{day}T12:00:00Z"}
-    at = {**os.environ, **days, "HOME": str(folder)}
-    subprocess.run(["git", "-C", str(folder), *who, *words], env=at, check=True, capture_output=True)
-
-
 def test_a_period_asks_the_new_theorems_for_what_was_there(tmp_path: Path):
     """What was renamed is no new theorem, and a premise is found under its old name."""
     before = "theorem zero : 0 = 0 := rfl\n/-- It follows from the other one. -/\ntheorem one : 1 = 1 := zero\n"
@@ -391,8 +382,8 @@ def test_a_period_asks_the_new_theorems_for_what_was_there(tmp_path: Path):
     for day, code in (("2019-06-01", before), ("2020-06-01", after)):
         write(clone, {"Tiny.lean": code, "lakefile.toml": 'name = "tiny"\n'})
         if day == "2019-06-01":
-            git(clone, "init", "--quiet", day=day)
-        git(clone, "add", ".", day=day)
+            git(clone, "init", "--quiet")
+        git(clone, "add", ".")
         git(clone, "commit", "--quiet", "-m", day, day=day)
     days = {"at": "2020-01-01", "until": "2021-01-01"}
     [folder] = history.build("lean", lean.build, clone, tmp_path / "out", **days)

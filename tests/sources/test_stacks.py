@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from built_collections import card, content, judged_by_split, rows
+from git_history import git
 
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import load_folder
@@ -413,11 +413,10 @@ def test_an_archive_gives_the_same_bytes(project: Path, built: Path, tmp_path: P
 
 def test_a_git_url_is_cloned_and_its_commit_noted(project: Path, tmp_path: Path):
     """Through file://, since tests have no network."""
-    git = ["git", "-C", str(project), "-c", "user.name=t", "-c", "user.email=t@example.org"]
-    subprocess.run([*git, "init", "--quiet"], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "--quiet", "-m", "x"], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    git(project, "init", "--quiet")
+    git(project, "add", ".")
+    git(project, "commit", "--quiet", "-m", "x")
+    commit = git(project, "rev-parse", "HEAD")
     stacks.build(f"file://{project}", tmp_path / "cloned")
     assert card(tmp_path / "cloned" / "stacks-qa")["revision"] == commit
     stacks.build(project, tmp_path / "folder")

@@ -1,10 +1,13 @@
 """formal_weights: what each kind of token is worth in statements for proof assistants, with the power of rarity and b.
 
     python benchmarks/formal_weights.py [--collections a,b] [--queries 500] [--split dev] [--power 1,1.5] [--b 0.75,1]
+    python benchmarks/formal_weights.py --collections views-informal-type,... --documents 20000 --names 1,2,3
 
 Each setting is evaluated on the dev splits of the collections. `search.FORMAL_WEIGHTS` and `FORMAL_LENGTH` had the best
 mean; `FORMAL_POWER`, the power of a token's rarity, was chosen on the train splits with `--split train --queries 1000`.
-The test splits, the views of Lean declarations and HOL have no part in the choice.
+The test splits, the views of Lean declarations and HOL have no part in that choice. `PROSE_POWER`, `PROSE_LENGTH` and
+`PROSE_NAMES`, between prose and statements, were chosen with the second command on the dev splits of mathlib-informal
+and of the four views with informal texts.
 """
 
 from __future__ import annotations
@@ -33,16 +36,18 @@ WEIGHTS = {
 }
 
 
-def rows(collection: Collection, grid: list[tuple[float, float]]) -> list[dict]:
+def rows(collection: Collection, grid: list[tuple[float, float, float]]) -> list[dict]:
     """Return the mean nDCG@10 of each choice of weights and setting of BM25."""
     prepared, found = search.IndexedFormulas.of(collection), []
-    for name, (power, b) in product(WEIGHTS, grid):
+    for name, (power, b, names) in product(WEIGHTS, grid):
         search.FORMAL_POWER, search.FORMAL_LENGTH = power, b
+        search.PROSE_POWER, search.PROSE_LENGTH, search.PROSE_NAMES = power, b, names
         weights = dict(zip(KINDS, WEIGHTS[name], strict=True))
         hits = prepared.search(collection.query_texts, 100, collection.candidates, weights=weights)
         run = runs.from_positions(*hits, collection.query_ids, collection.doc_ids, name, collection.name)
         value = float(measures.mean(measures.evaluate(run, collection, "nDCG@10")).value.item())
-        found.append({"weights": name, "power": power, "b": b, "collection": collection.name, "value": value})
+        setting = {"weights": name, "power": power, "b": b, "names": names}
+        found.append(setting | {"collection": collection.name, "value": value})
     return found
 
 
@@ -54,14 +59,16 @@ def main() -> None:
     parser.add_argument("--split", default="dev")
     parser.add_argument("--power", default="1,1.5")
     parser.add_argument("--b", default="0.75,1")
+    parser.add_argument("--names", default="1", help="weights of names' parts between prose and statements")
+    parser.add_argument("--documents", type=int, default=0, help="search among so many only (0: all)")
     given = parser.parse_args()
-    grid = list(product(map(float, given.power.split(",")), map(float, given.b.split(","))))
+    grid = list(product(*(map(float, values.split(",")) for values in (given.power, given.b, given.names))))
     found = [
         row
         for name in given.collections.split(",")
-        for row in rows(catalogue.load(name, given.split).sample(given.queries), grid)
+        for row in rows(catalogue.load(name, given.split).sample(given.queries, n_documents=given.documents), grid)
     ]
-    table = pd.DataFrame(found).pivot(index=["weights", "power", "b"], columns="collection", values="value")
+    table = pd.DataFrame(found).pivot(index=["weights", "power", "b", "names"], columns="collection", values="value")
     table["mean"] = table.mean(axis=1)
     print((100 * table.sort_values("mean", ascending=False)).round(2).to_string())
 

@@ -75,6 +75,11 @@ _LONE_WORD = re.compile(r"\s*[A-Z]?[a-z]{4,}[.,;:?!]*\s*")
 _SIGNS_PER_WORD = 4  # of mathematics, in what has no delimiters and may be a formula
 _MANY_WORDS = 3  # without a sign of mathematics these are prose
 _BEGINS, _ENDS = " \n,.;:?!)", " \n("  # of prose between two formulas
+# The 33 words that Lucene, and with it bm25s, leaves out of English text.
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with".split()
+)
 Token = tuple[str, int, int]  # kind, start, end
 # Start and end without delimiters, with them, and whether these are signs outside of any text group.
 Span = tuple[int, int, int, int, bool]

@@ -15,7 +15,7 @@ from mirblab.data import runs
 from mirblab.data.candidates import Candidates
 from mirblab.data.collection import Collection
 from mirblab.data.ranking import top_k
-from mirblab.formula.formal.statements import FormulaSource
+from mirblab.formula.formal.statements import FormulaSource, is_names
 from mirblab.formula.in_text import FormulaReader, TextFormulas, count_without_formula, number_formulas
 from mirblab.formula.index import Index, stored_index
 from mirblab.formula.scoring import DEFAULT_B, TOKEN_WEIGHTS, kind_weights, rarity
@@ -24,7 +24,7 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 13
+RUNS_VERSION = 14
 
 K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
 # For statements in the languages of proof assistants, chosen on the dev splits of setmm and mathcomp-premise together:
@@ -32,6 +32,8 @@ K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-ou
 # The power of rarity was chosen on the train splits of these and of two more libraries of Rocq.
 FORMAL_WEIGHTS = dict(zip(KINDS, (2.0, 0.25, 0.5, 0.25, 0.5, 2.0), strict=True))
 FORMAL_POWER, FORMAL_LENGTH = 1.5, 1.0
+# Between prose and statements, whose names say in words what they state: chosen on dev splits by the same script.
+PROSE_POWER, PROSE_LENGTH, PROSE_NAMES = 1.0, LENGTH, 2.0
 _AT_ONCE = 256  # queries
 
 
@@ -96,7 +98,10 @@ class IndexedFormulas:
         queries = list(_read_texts(self.source, texts, len(texts) if n_queries is None else n_queries, titles))
         if self.source.language:
             trees, used = [[self.source.tree(part) for part in query] for query in queries], self.weights(weights)
-            scores = score_texts(self.index, self.documents, trees, used, power=FORMAL_POWER, length=FORMAL_LENGTH)
+            power, length, names = FORMAL_POWER, FORMAL_LENGTH, 1.0
+            if self.source.has_prose:
+                power, length, names = PROSE_POWER, PROSE_LENGTH, PROSE_NAMES
+            scores = score_texts(self.index, self.documents, trees, used, power=power, length=length, names=names)
             return _rank_documents(scores, candidates, depth)
         if self.is_single and max(map(len, queries), default=0) <= 1:
             single = [query[0] if query else "" for query in queries]
@@ -147,6 +152,7 @@ def score_texts(
     *,
     power: float = 1.0,
     length: float = LENGTH,
+    names: float = 1.0,
 ) -> Iterator[np.ndarray]:
     """Yield for each query, a list of formulas (LaTeX or trees), the score of every text, float32 (n_texts,), 0 and up.
 
@@ -154,8 +160,8 @@ def score_texts(
     query has c times and the text n times earns c · w · n (k + 1) / (n + k (1 - b + b · l)), where k is 1.2, b is
     *length*, w the weight of its kind times its rarity r among the texts, and l, the number of tokens, is 1 on average.
     With another *power* r is raised to it and divided so that the rarest tokens keep theirs, which leaves the size of
-    scores as it is for sums with others. *index* has the formulas of *documents* in their order; *weights* are those of
-    kinds of tokens.
+    scores as it is for sums with others. Parts of names (`statements.name_parts`) count *names* times. *index* has the
+    formulas of *documents* in their order; *weights* are those of kinds of tokens.
 
     >>> from mirblab.formula.in_text import collect_formulas
     >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
@@ -174,7 +180,7 @@ def score_texts(
     excess = K1 * (1 - length + length * lengths / average)
     rarest = np.log1p(max(1, len(lengths)))  # the rarity of a token of one text
     for start in range(0, len(queries), _AT_ONCE):
-        asked = [_query_tokens(index, query) for query in queries[start : start + _AT_ONCE]]
+        asked = [_query_tokens(index, query, names) for query in queries[start : start + _AT_ONCE]]
         keys = np.unique(np.concatenate([own for own, _ in asked]))
         bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
         bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
@@ -185,10 +191,11 @@ def score_texts(
             yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
 
 
-def _query_tokens(index: Index, query: Sequence[str | Tree]) -> tuple[np.ndarray, np.ndarray]:
+def _query_tokens(index: Index, query: Sequence[str | Tree], names: float) -> tuple[np.ndarray, np.ndarray]:
     found = index.queries(list(query))
+    worth = [names if isinstance(tree, Tree) and is_names(tree) else 1.0 for tree in query]
     keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
-    counts = np.concatenate([np.empty(0), *(own.counts for own in found)])
+    counts = np.concatenate([np.empty(0), *(own.counts * each for own, each in zip(found, worth, strict=True))])
     keys, place = np.unique(keys, return_inverse=True)
     return keys, np.bincount(place, counts, len(keys))
 

@@ -11,15 +11,9 @@ from itertools import chain
 from typing import Any
 
 from mirblab.core.errors import unknown
-from mirblab.formula.in_text import split_text
+from mirblab.formula.in_text import STOP_WORDS, split_text
 from mirblab.formula.ngrams import latex_ngrams
 from mirblab.formula.ngrams import pya0_symbols as pretokens
-
-# The 33 words that Lucene, and with it bm25s, leaves out of English text.
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with".split()
-)
 
 # Spellings of symbols, each with the one that replaces it: LaTeX, Unicode, and the ASCII of proof assistants.
 SPELLINGS = {

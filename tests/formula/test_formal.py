@@ -18,7 +18,14 @@ from mirblab.analysis import collection_report
 from mirblab.data.collection import load_folder
 from mirblab.formula import index
 from mirblab.formula.formal.metamath import read_metamath
-from mirblab.formula.formal.statements import READ, FormulaSource, name_parts, read_source, statement_sources
+from mirblab.formula.formal.statements import (
+    READ,
+    FormulaSource,
+    is_quoting,
+    name_parts,
+    read_source,
+    statement_sources,
+)
 from mirblab.formula.formal.terms import read_term
 from mirblab.formula.in_text import FormulaReader
 from mirblab.formula.index import Index
@@ -367,10 +374,41 @@ def test_names_are_read_by_their_parts(make_collection: Callable[..., Path]) -> 
     assert name_parts("x + y = 2") == [] and read_source("\0sum comm", "Lean").labels == ["?names", "T!sum", "T!comm"]
     prose = load_folder(make_collection(STATEMENTS["Lean"], ("With $\\sin x$ see `Set.inter_self`.", "None."), ""))
     assert FormulaSource.of(prose).query(prose.query_texts[0], named=True) == [
-        "$\\sin x$", "Set.inter_self", "\0set inter self"]  # fmt: skip
-    assert FormulaSource.of(prose).query("None.", named=True) == []
+        "$\\sin x$", "Set.inter_self", "\0set inter self see"]  # fmt: skip
+    assert FormulaSource.of(prose).query("The sets that are $x$.", named=True) == ["$x$", "\0set"]
+    assert FormulaSource.of(prose).query("None.", named=True) == ["\0none"]
+    assert FormulaSource.of(prose).query("It is.", named=True) == []
     sets = load_folder(make_collection(STATEMENTS["Metamath"], ("|- ( Top + A ) = A",), "Metamath"))
     assert FormulaSource.of(sets).query("|- ( Top + A ) = A", named=True) == ["|- ( Top + A ) = A"]
+
+
+def test_words_of_prose_ask_for_parts_of_names(make_collection: Callable[..., Path]) -> None:
+    """Also where they are inflected, in either direction; words that most texts have do not."""
+    names = (
+        "theorem Nat.even_add_self (n : ℕ) : n + n = n + n",
+        "theorem Set.inter_comm (s t : Set α) : s ∩ t = t ∩ s",
+    )
+    prose = ("The intersections of sets.", "Evenness of additions with itself.")
+    for documents, queries, found in ((names, prose, ["d2", "d1"]), (prose, names, ["d2", "d1"])):
+        collection = load_folder(make_collection(documents, queries, ""))
+        assert FormulaSource.of(collection).has_prose
+        run = lab.system("structure").search(collection, depth=1)
+        assert run.sort_values("query_id").doc_id.tolist() == found
+    both = FormulaSource.of(load_folder(make_collection(names, names, "")))
+    assert not both.has_prose
+    assert both.query("It is the `n` of the sums that commute.", named=True) == ["n", "\0sums commute"]
+
+
+def test_prose_with_code_is_no_statement() -> None:
+    """Signs of Lean in what it quotes do not make it one; signs between its words do."""
+    text = "The rank `M.eRk X` is the `ℕ∞`-valued cardinality of each basis."
+    assert is_quoting(text) and not is_quoting("theorem T (s : Set ℕ) : s ∩ `x` = s")
+    assert statement_sources(text, "Lean", is_statement=False) == ["M.eRk X", "ℕ∞"]
+
+
+def test_sets_of_numbers_and_arrows_are_those_of_statements() -> None:
+    for latex, lean in ((r"\mathbb{Z}", "ℤ"), (r"p \iff q", "p ↔ q"), (r"p \implies q", "p → q")):
+        assert read_source(f"${latex}$", "Lean").labels == read_source(lean, "Lean").labels
 
 
 def test_a_stored_index_of_statements_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 from mirblab.data.collection import Collection
 from mirblab.formula.formal.metamath import read_metamath
 from mirblab.formula.formal.terms import LANGUAGES, read_term
 from mirblab.formula.in_text import (
+    STOP_WORDS,
     FormulaReader,
     TextFormulas,
     count_prose_words,
@@ -18,6 +20,7 @@ from mirblab.formula.in_text import (
     looks_like_rocq,
     marked_formulas,
     number_formulas,
+    split_at_formulas,
 )
 from mirblab.formula.latex.parser import parse_latex
 from mirblab.formula.operators import operator_tree
@@ -32,6 +35,9 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 # Words of the languages, which say nothing of what a statement is about.
 _RESERVED = frozenset("Prop Sort Type abbrev class def exists forall fun in instance lemma structure theorem".split())
 _PARTS_FOLLOW = "\0"  # stands before parts of names, and in no text
+# What LaTeX and statements call differently: sets of numbers are no variables there, and one arrow implies.
+_STATED = {f"V!{letter}": letter for letter in "ℕℤℚℝℂ"} | {"O!iff": "F!↔", "O!implies": "F!→", "O!maps-to": "O!lambda"}
+_NAMES = "?names"  # the root of their tree: a wildcard, so that it has no token
 
 
 def statement_sources(text: str, language: str, is_statement: bool) -> list[str]:
@@ -42,9 +48,13 @@ def statement_sources(text: str, language: str, is_statement: bool) -> list[str]
     >>> statement_sources("If $a = b$, then `s.card` is even.", "Lean", is_statement=False)
     ['$a = b$', 's.card']
     """
-    if is_statement or is_formal(text) == language:
+    if is_statement or _is_stated(text, language):
         return [text] if text.strip() else []
     return [f"${latex}$" for latex, _, _ in marked_formulas(text)] + _CODE.findall(text)
+
+
+def _is_stated(text: str, language: str) -> bool:
+    return is_formal(text) == language and not is_quoting(text)
 
 
 def is_quoting(text: str) -> bool:
@@ -55,29 +65,44 @@ def is_quoting(text: str) -> bool:
     >>> is_quoting("the sum $a + b$ is $b + a$"), is_quoting("`|x| <= `|y|"), is_quoting("what does `s.card` say")
     (True, False, True)
     """
-    if is_formal(text):
-        return False
     without, n_quoted = _QUOTED.subn(" ", text)
-    return has_marked_formula(text) or n_quoted > 0 and count_prose_words(without) > 1 and not looks_like_rocq(text)
+    if n_quoted and count_prose_words(without) > 1 and not is_formal(without) and not looks_like_rocq(text):
+        return True
+    return not is_formal(text) and has_marked_formula(text)
 
 
-def name_parts(text: str) -> list[str]:
+def name_parts(text: str, *, stem: bool = False) -> list[str]:
     r"""Return as one source the parts of the names in a statement or of its own name; none where there are no names.
 
-    Libraries make names of the words for what a statement says. Each name counts once; its parts are in lower case and
-    have two letters at least. `read_source` makes leaves of them.
+    Libraries make names of the words for what a statement says, and so the words of prose are names of one part. Each
+    name counts once; its parts are in lower case and have two letters at least, and with *stem* are reduced to their
+    stems (Snowball English). `read_source` makes leaves of them.
 
-    >>> name_parts("theorem Finset.sum_comm : f x = mulrC")
-    ['\x00finset sum comm mulr']
+    >>> name_parts("theorem Finset.sum_comm : f x = mulrC"), name_parts("Sums commute.", stem=True)
+    (['\x00finset sum comm mulr'], ['\x00sum commut'])
     """
     names = [name for name in dict.fromkeys(_NAME.findall(text)) if name not in _RESERVED]
-    parts = " ".join(filter(None, map(_parts, names)))
+    parts = " ".join(filter(None, (_parts(name, stem) for name in names)))
     return [_PARTS_FOLLOW + parts] if parts else []
 
 
 @lru_cache(maxsize=1 << 16)
-def _parts(name: str) -> str:
-    return " ".join(part.lower() for part in _PART.findall(name) if len(part) > 1)
+def _parts(name: str, stem: bool) -> str:
+    reduce = _stemmer() if stem else str
+    return " ".join(reduce(part.lower()) for part in _PART.findall(name) if len(part) > 1)
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    import Stemmer
+
+    return Stemmer.Stemmer("english").stemWord
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in prose outside of formulas between delimiters and code between backticks."""
+    prose = _CODE.sub(" ", " ".join(split_at_formulas(text)[::2]))
+    return " ".join(word for word in _NAME.findall(prose) if word.lower() not in STOP_WORDS)
 
 
 def read_source(source: str, language: str) -> Tree:
@@ -86,13 +111,21 @@ def read_source(source: str, language: str) -> Tree:
     A statement that is nested too deeply for recursion, as none in a library is, is read as a row of its words.
     """
     if source[:1] == _PARTS_FOLLOW:
-        return _row("?names", [f"T!{part}" for part in source[1:].split()])  # a wildcard, so that it has no token
+        return _row(_NAMES, [f"T!{part}" for part in source[1:].split()])
     if len(source) > 1 and source[0] == "$" == source[-1]:
-        return operator_tree(parse_latex(source[1:-1]))
+        tree = operator_tree(parse_latex(source[1:-1]))
+        if language == METAMATH:
+            return tree
+        return Tree([_STATED.get(label, label) for label in tree.labels], tree.parents, tree.relations)
     try:
         return read_metamath(source) if language == METAMATH else read_term(source, language)
     except RecursionError:
         return _row("W!", [f"V!{word}" if len(word) == 1 and word.isalpha() else word for word in source.split()])
+
+
+def is_names(tree: Tree) -> bool:
+    """Return whether a tree is that of parts of names."""
+    return tree.labels[0] == _NAMES
 
 
 def _row(root: str, labels: list[str]) -> Tree:
@@ -115,6 +148,11 @@ class FormulaSource:
     of_queries: FormulaReader
     language: str
 
+    @property
+    def has_prose(self) -> bool:
+        """Return whether the documents or the queries are in prose where the others are statements."""
+        return bool(self.language) and not (self.of_documents.language and self.of_queries.language)
+
     @classmethod
     def of(cls, collection: Collection) -> FormulaSource:
         """Return how the texts of a collection are read."""
@@ -125,7 +163,8 @@ class FormulaSource:
     def documents(self, collection: Collection, *, named: bool = False) -> TextFormulas:
         """Return what each document has; the title of a statement, which is its name, is no part of it.
 
-        *named*: of statements and code also the parts of their names, the title among them (not in Metamath).
+        *named*: of statements and code also the parts of their names, the title among them, and of prose its words (not
+        in Metamath).
         """
         if not self.language:
             return self.of_documents.owned(collection.texts)
@@ -153,9 +192,12 @@ class FormulaSource:
         return self._read(body, name, is_statement=is_statement, named=named)
 
     def _read(self, text: str, title: str, *, is_statement: bool, named: bool) -> list[str]:
+        is_statement = is_statement or _is_stated(text, self.language)
         found = statement_sources(text, self.language, is_statement)
         if named and self.language != METAMATH:
-            found += name_parts(" ".join([title, *(source for source in found if source[:1] != "$")]))
+            code = [source for source in found if source[:1] != "$"]
+            names = " ".join([title, *code, "" if is_statement else _words(text)])
+            found += name_parts(names, stem=self.has_prose)
         return found
 
     def tree(self, formula: str) -> str | Tree:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from string import ascii_lowercase
 
@@ -27,7 +27,8 @@ _CORRECTIONS = {
 }
 P_COLUMNS = tuple(_CORRECTIONS)
 Pairs = Sequence[tuple[str, str]]
-Statistics = Callable[[np.ndarray, list[int], list[int]], dict[str, np.ndarray]]
+Groups = Mapping[str, str]  # of query ids to what their queries share, such as a theorem
+Statistics = Callable[[pd.DataFrame, list[int], list[int]], dict[str, np.ndarray]]
 
 
 def compare(
@@ -35,6 +36,7 @@ def compare(
     measure: str,
     *,
     baseline: str | None = None,
+    groups: Groups | None = None,
     test: str = "permutation",
     family: str = "collection",
     correction: str | None = "holm",
@@ -50,7 +52,9 @@ def compare(
     compared with it (it is system_b; without others the table is empty), else all pairs. *test* is "permutation" or
     "t"; *family* is "collection" (one correction per collection) or "all" (one for the table). *correction* is "holm",
     "bh" (`benjamini_hochberg`, with the column p_bh for p_holm), "bonferroni" (p_bonferroni) or "none", also None (p
-    itself decides). `attrs` hold these settings. MirblabError without a baseline where there is no pair.
+    itself decides). `attrs` hold these settings. *groups* (query id: group) are of queries that are not independent, as
+    steps of one theorem: test and interval take each group as a whole. MirblabError without a baseline where there is
+    no pair, and for a t-test with groups.
 
     >>> rows = [("a", "q1", 0.9), ("a", "q2", 0.7), ("b", "q1", 0.4), ("b", "q2", 0.8)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -59,8 +63,12 @@ def compare(
     """
     check_known("family", family, ["all", "collection"])
     decisive = corrected_column(correction)
+    if test == "t" and groups is not None:
+        raise MirblabError("the t-test takes queries as independent; with groups use test='permutation'")
     if test == "permutation":
-        tested = permutation_test(values, measure, baseline=baseline, n_permutations=n_permutations, seed=seed)
+        tested = permutation_test(
+            values, measure, baseline=baseline, groups=groups, n_permutations=n_permutations, seed=seed
+        )
     elif test == "t":
         tested = t_test(values, measure, baseline=baseline)
     else:
@@ -71,15 +79,16 @@ def compare(
             f"a comparison needs values per query of two or more systems; {measure} has those of {systems}"
         )
     spans = difference_intervals(
-        values, measure, baseline=baseline, level=1 - alpha, n_resamples=n_resamples, seed=seed
+        values, measure, baseline=baseline, groups=groups, level=1 - alpha, n_resamples=n_resamples, seed=seed
     )
     table = tested.drop(columns="t", errors="ignore").assign(low=spans.low, high=spans.high)
-    groups = table.collection if family == "collection" else pd.Series("all collections", index=table.index)
+    families = table.collection if family == "collection" else pd.Series("all collections", index=table.index)
     if decisive != "p":
         adjust = {"p_holm": holm, "p_bh": benjamini_hochberg, "p_bonferroni": bonferroni}[decisive]
-        table[decisive] = table.p.groupby(groups, sort=False).transform(adjust)
+        table[decisive] = table.p.groupby(families, sort=False).transform(adjust)
     table["significant"] = table[decisive] <= alpha
-    table["family"] = groups + " (" + groups.map(groups.value_counts()).map(lambda n: counted(n, "comparison")) + ")"
+    sizes = families.map(families.value_counts()).map(lambda n: counted(n, "comparison"))
+    table["family"] = families + " (" + sizes + ")"
     columns = ["collection", "measure", "system_a", "system_b", "difference", *dict.fromkeys(["p", decisive])]
     table = table[[*columns, "low", "high", "n_queries", "significant", "family"]]
     table.attrs = {"test": test, "baseline": baseline, "family": family, "alpha": alpha, "seed": seed}
@@ -115,6 +124,7 @@ def permutation_test(
     pairs: Pairs | None = None,
     *,
     baseline: str | None = None,
+    groups: Groups | None = None,
     n_permutations: int = 100_000,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -122,12 +132,14 @@ def permutation_test(
 
     The two-sided p is (1 + hits) / (1 + permutations), never 0; a hit has a |mean difference| at least as large as the
     observed one. The same *seed* gives the same p, whatever the order of systems and queries or the number of pairs.
-    Fisher, The Design of Experiments, 1935; the correction by one: Phipson and Smyth, 2010.
+    With *groups* (query id: group) all queries of a group are swapped together, or none. Fisher, The Design of
+    Experiments, 1935; the correction by one: Phipson and Smyth, 2010.
     """
     check_positive(n_permutations=n_permutations)
 
-    def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
-        hits = count_sign_flips(numbers, left, right, n_permutations, seed)
+    def statistics(matrix: pd.DataFrame, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+        sums, _ = _group_sums(matrix.to_numpy(), _group_numbers(matrix, groups))
+        hits = count_sign_flips(sums, left, right, n_permutations, seed)
         return {"p": (1 + hits) / (1 + n_permutations)}
 
     return _paired(values, measure, pairs, baseline, statistics)
@@ -141,16 +153,24 @@ def t_test(
     *pairs* None: all pairs, or all systems against *baseline* (then system_b). Identical systems give t 0 and p 1; a
     difference that is the same for all queries t ±inf and p 0; one query NaN.
     """
-    return _paired(values, measure, pairs, baseline, paired_t)
+    return _paired(values, measure, pairs, baseline, lambda matrix, *pair: paired_t(matrix.to_numpy(), *pair))
 
 
 def bootstrap_intervals(
-    values: pd.DataFrame, measure: str | None = None, *, level: float = 0.95, n_resamples: int = 10_000, seed: int = 0
+    values: pd.DataFrame,
+    measure: str | None = None,
+    *,
+    groups: Groups | None = None,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Return each system's mean with its percentile bootstrap interval: queries are drawn with replacement.
 
     Columns: collection, measure, system, mean, low, high, n_queries. All systems share the drawn queries. *measure*
-    None: all measures of the table. `attrs` hold the level. Efron, Annals of Statistics 1979.
+    None: all measures of the table. With *groups* (query id: group) whole groups of queries are drawn, of any sizes.
+    `attrs` hold the level. Efron, Annals of Statistics 1979; of groups: Davison and Hinkley, Bootstrap Methods and
+    their Application, 1997, section 3.8.
 
     >>> rows = [("a", "q1", 1.0), ("a", "q2", 1.0)]
     >>> values = pd.DataFrame(rows, columns=["system", "query_id", "value"]).assign(collection="c", measure="RR")
@@ -161,7 +181,7 @@ def bootstrap_intervals(
     for name in values.measure.unique() if measure is None else [measure]:
         for collection, matrix in value_matrices(values, name):
             numbers = matrix.to_numpy()
-            means = resampled_means(numbers, n_resamples, seed)
+            means = resampled_means(numbers, n_resamples, seed, _group_numbers(matrix, groups))
             low, high = percentiles(means, level)
             row = {"collection": collection, "measure": name, "system": matrix.columns, "mean": numbers.mean(axis=0)}
             tables.append(pd.DataFrame(row | {"low": low, "high": high, "n_queries": len(matrix)}))
@@ -178,14 +198,15 @@ def difference_intervals(
     pairs: Pairs | None = None,
     *,
     baseline: str | None = None,
+    groups: Groups | None = None,
     level: float = 0.95,
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return each pair's mean difference (a minus b) with its percentile bootstrap interval over queries."""
+    """Return each pair's mean difference (a minus b) with its bootstrap interval, over queries or whole *groups*."""
 
-    def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
-        means = resampled_means(numbers, n_resamples, seed)
+    def statistics(matrix: pd.DataFrame, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+        means = resampled_means(matrix.to_numpy(), n_resamples, seed, _group_numbers(matrix, groups))
         low, high = percentiles(means[:, left] - means[:, right], level)
         return {"low": low, "high": high}
 
@@ -264,7 +285,8 @@ def effect_sizes(
     [1.65]
     """
 
-    def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+    def statistics(matrix: pd.DataFrame, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+        numbers = matrix.to_numpy()
         differences = numbers[:, left] - numbers[:, right]
         moments = np.hstack([differences, differences**2])
         mean, square = np.hsplit(resampled_means(moments, n_resamples, seed), 2)
@@ -308,7 +330,8 @@ def queries_needed(
     if power <= alpha:
         raise MirblabError(f"power must be larger than alpha, found {power} and {alpha}; 0.8 and 0.05 are usual")
 
-    def statistics(numbers: np.ndarray, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+    def statistics(matrix: pd.DataFrame, left: list[int], right: list[int]) -> dict[str, np.ndarray]:
+        numbers = matrix.to_numpy()
         differences = numbers[:, left] - numbers[:, right]
         effect = _effect(differences)
         needed = np.array([_smallest_sample(abs(each), power, alpha) for each in effect])
@@ -573,18 +596,42 @@ def count_sign_flips(
     return hits
 
 
-def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts."""
+def resampled_means(numbers: np.ndarray, n_resamples: int, seed: int, groups: np.ndarray | None = None) -> np.ndarray:
+    """Return the means (n_resamples, n_systems) of as many samples of queries, as a product with their counts.
+
+    With *groups*, each query's number from 0, whole groups are drawn; a mean is that of all their queries.
+    """
     check_positive(n_resamples=n_resamples)
-    n_queries, generator, blocks = len(numbers), _generator(seed), []
-    step = max(1, _BLOCK // n_queries)
+    sums, sizes = _group_sums(numbers, groups)
+    n_groups, generator, blocks = len(sums), _generator(seed), []
+    step = max(1, _BLOCK // n_groups)
     for start in range(0, n_resamples, step):
         n_rows = min(step, n_resamples - start)
-        drawn = generator.integers(0, n_queries, size=(n_rows, n_queries))
-        drawn += np.arange(n_rows)[:, None] * n_queries
-        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_queries).reshape(n_rows, n_queries)
-        blocks.append(counts.astype(np.float64) @ numbers / n_queries)
+        drawn = generator.integers(0, n_groups, size=(n_rows, n_groups))
+        drawn += np.arange(n_rows)[:, None] * n_groups
+        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_groups).reshape(n_rows, n_groups).astype(np.float64)
+        blocks.append(counts @ sums / (counts @ sizes)[:, None])
     return np.concatenate(blocks)
+
+
+def _group_sums(numbers: np.ndarray, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of each group's rows, (n_groups, n_systems), and their sizes; None: each row is a group."""
+    if groups is None:
+        return numbers, np.ones(len(numbers))
+    sums = np.zeros((groups.max() + 1, numbers.shape[1]))
+    np.add.at(sums, groups, numbers)
+    return sums, np.bincount(groups).astype(np.float64)
+
+
+def _group_numbers(matrix: pd.DataFrame, groups: Groups | None) -> np.ndarray | None:
+    """Return the number of each query's group, from 0 as they come; MirblabError for a query without one."""
+    if groups is None or matrix is _EMPTY_MATRIX:
+        return None
+    without = [query for query in matrix.index if query not in groups]
+    if without:
+        lacking = counted(len(without), "query", "queries")
+        raise MirblabError(f"groups lacks {lacking}, such as '{without[0]}'; give each query its group")
+    return pd.factorize(matrix.index.map(groups))[0]
 
 
 def percentiles(means: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -615,7 +662,7 @@ def _paired(
             "system_b": matrix.columns[right],
             "difference": (numbers[:, left] - numbers[:, right]).mean(axis=0),
         }
-        tables.append(pd.DataFrame(table | statistics(numbers, left, right) | {"n_queries": len(matrix)}))
+        tables.append(pd.DataFrame(table | statistics(matrix, left, right) | {"n_queries": len(matrix)}))
     return pd.concat(tables, ignore_index=True)
 
 

@@ -203,6 +203,60 @@ def test_bootstrap_repeats_and_checks_its_arguments() -> None:
         significance.bootstrap_intervals(values.iloc[:0])
 
 
+def test_groups_are_drawn_whole() -> None:
+    """By hand: of groups {1, 0} and {1}, both draws are {1, 0}, {1} or one of each: a mean of 1/2, 1 or 2/3."""
+    values = value_table({"a": [1.0, 0.0, 1.0]})
+    groups = {"q00": "x", "q01": "x", "q02": "y"}
+    matrix = significance.value_matrix(values, "nDCG@10").to_numpy()
+    drawn = significance.resampled_means(matrix, 4000, 0, np.array([0, 0, 1]))
+    means, counts = np.unique(drawn.round(12), return_counts=True)
+    assert means.tolist() == pytest.approx([1 / 2, 2 / 3, 1])
+    assert counts / 4000 == pytest.approx([1 / 4, 1 / 2, 1 / 4], abs=0.03)
+    row = significance.bootstrap_intervals(values, groups=groups).iloc[0]
+    assert row[["mean", "low", "high"]].tolist() == pytest.approx([2 / 3, 1 / 2, 1])
+    with pytest.raises(MirblabError, match="groups lacks 1 query, such as 'q02'; give each query its group"):
+        significance.bootstrap_intervals(values, groups={"q00": "x", "q01": "x"})
+
+
+def test_intervals_over_groups_agree_with_scipy() -> None:
+    """scipy draws pairs of a group's sum and size, and divides their sums."""
+    values = random_table(90, 2, seed=8)
+    matrix = significance.value_matrix(values, "nDCG@10")
+    groups = {query: str(n % 30 // (1 + n % 2)) for n, query in enumerate(matrix.index)}  # of three or six queries
+    by_group = matrix.assign(size=1.0).groupby(groups).sum()
+    oracle = stats.bootstrap(
+        (by_group.s0 - by_group.s1, by_group["size"]), lambda a, b, axis: a.sum(axis=axis) / b.sum(axis=axis),
+        paired=True, vectorized=True, method="percentile", n_resamples=20_000, rng=np.random.default_rng(4),
+    )  # fmt: skip
+    ours = significance.compare(values, "nDCG@10", groups=groups, n_resamples=20_000, n_permutations=99).iloc[0]
+    assert ours.difference == pytest.approx((matrix.s0 - matrix.s1).mean(), abs=1e-12)
+    assert [ours.low, ours.high] == pytest.approx(list(oracle.confidence_interval), abs=0.003)
+
+
+def test_a_permutation_swaps_whole_groups() -> None:
+    """Three groups have eight sign patterns, of which two are as extreme as the observed one; the queries have 64."""
+    values = value_table({"a": [0.4, 0.2, 0.3, 0.1, 0.5, 0.2], "b": [0.0] * 6})
+    groups = {f"q{n:02}": f"g{n // 2}" for n in range(6)}
+    p = [significance.permutation_test(values, "nDCG@10", groups=each).p[0] for each in (groups, None)]
+    assert p == pytest.approx([2 / 8, 2 / 64], abs=0.008)
+    with pytest.raises(MirblabError, match="the t-test takes queries as independent; with groups use test='permut"):
+        significance.compare(values, "nDCG@10", test="t", groups=groups)
+
+
+def test_copies_of_a_query_add_nothing_as_a_group() -> None:
+    """And groups of one query each change no value."""
+    values = random_table(20, 3, seed=9)
+    copies = pd.concat([values.assign(query_id=values.query_id + f"-{n}") for n in range(4)])
+    settings = {"n_permutations": 2000, "n_resamples": 500}
+    alone = significance.compare(values, "nDCG@10", **settings)
+    by_query = {query: query[:3] for query in copies.query_id}
+    grouped = significance.compare(copies, "nDCG@10", groups=by_query, **settings)
+    columns = ["difference", "p", "low", "high"]
+    np.testing.assert_allclose(grouped[columns], alone[columns], atol=1e-12)
+    one_each = significance.compare(values, "nDCG@10", groups={q: q for q in values.query_id}, **settings)
+    pd.testing.assert_frame_equal(one_each, alone)
+
+
 def test_holm_by_hand() -> None:
     """0.01 × 4, 0.02 × 3, 0.03 × 2 (raised to the one before), 0.5 × 1; order kept, NaN left out, at most 1."""
     assert significance.holm([0.5, 0.01, 0.03, 0.02]).tolist() == pytest.approx([0.5, 0.04, 0.06, 0.06])

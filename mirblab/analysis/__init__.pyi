@@ -1,3 +1,4 @@
+from .collection_report import wilson_interval as wilson_interval
 from .compare_runs import ASSUMPTIONS as ASSUMPTIONS
 from .compare_runs import changed_documents as changed_documents
 from .compare_runs import extreme_queries as extreme_queries

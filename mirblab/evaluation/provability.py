@@ -106,7 +106,8 @@ class Provability:
         """Return what the first k documents of each goal would have done: one row per goal and document.
 
         Columns: system, query_id, rank, doc_id, used (the author applied it), closes (it alone proves the goal from the
-        context), useful (it begins a proof of depth 2 whose other statements are any earlier ones).
+        context), useful (it begins a proof of depth 2 whose other statements are any earlier ones), undecided (the
+        limit ended the search for such a proof).
         """
         check_positive(k=k)
         rows = []
@@ -116,9 +117,10 @@ class Provability:
                 for rank, label in enumerate(ranking, 1):
                     proof = self.useful_proof(goal, label)
                     closes = proof is not None and proof.depth == 1
-                    rows.append((goal_id, rank, label, label in goal.used, closes, proof is not None))
+                    undecided = self.decided[goal_id, (label,), _USEFUL].is_exhausted
+                    rows.append((goal_id, rank, label, label in goal.used, closes, proof is not None, undecided))
                 bar.update()
-        table = pd.DataFrame(rows, columns=["query_id", "rank", "doc_id", "used", "closes", "useful"])
+        table = pd.DataFrame(rows, columns=["query_id", "rank", "doc_id", "used", "closes", "useful", "undecided"])
         table.insert(0, "system", system_of(run))
         return table
 

@@ -81,6 +81,15 @@ def test_values_are_as_those_of_evaluate_and_grow_with_k_and_depth(logic, goals)
     assert (documents.useful | ~documents.closes).all() and documents[documents.used].closes.all()
 
 
+def test_a_larger_limit_decides_more_and_takes_nothing_back(logic, goals):
+    """What is useful within a small limit is so within a large one, and what else is useful was undecided."""
+    run = system("bm25").search(goal_collection(logic, goals), depth=10)
+    few, many = (Provability(logic, goals, limit=limit).documents(run) for limit in (60, 2000))
+    assert few.undecided.any() and few.undecided.sum() > many.undecided.sum()
+    assert not (few.useful & few.undecided).any() and not (few.useful & ~many.useful).any()
+    assert few[many.useful & ~few.useful].undecided.all()
+
+
 def test_unknown_measures_and_foreign_runs_are_refused(logic, goals):
     """With what is known."""
     judge = Provability(logic, goals)

@@ -591,7 +591,11 @@ def summarize_numbers(numbers: np.ndarray) -> dict[str, float]:
 
 
 def wilson_interval(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval, of 95 % or another *level*, of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927)."""
+    """Return the interval, of 95 % or another *level*, of the share *count* / *n*, 0 to 1 (Wilson, JASA 1927).
+
+    >>> [round(end, 3) for end in wilson_interval(0, 30)]
+    [0.0, 0.114]
+    """
     from scipy.stats import binomtest
 
     low, high = binomtest(count, n).proportion_ci(level, method="wilson") if n else (0.0, 1.0)

@@ -109,6 +109,8 @@ def test_every_formula_rule_has_an_example() -> None:
         ("fraction-built", "dy/dx"),
         ("fraction-inlined", r"\frac{dy}{dx}"),
         ("plus-minus", r"\mathbb{Z}+A"),
+        ("plus-minus", r"f + O(x)"),  # O(x) is -O(x)
+        ("plus-minus", "x-o(x)"),
         ("strictness-changed", "x^{2}<0"),  # the sides are nowhere equal at the points
         ("strictness-changed", r"x=\sqrt{n}\>u"),  # a blank
         ("power-exchanged", "x^{x}"),

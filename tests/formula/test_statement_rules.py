@@ -13,7 +13,14 @@ from sympy.logic.inference import satisfiable
 
 from mirblab.formula.latex import parser
 from mirblab.formula.rewriting.rules import RULES
-from mirblab.formula.rewriting.statements import SYNONYMS, exchange_synonyms, falsify, rename_variables, reword
+from mirblab.formula.rewriting.statements import (
+    SYNONYMS,
+    dropped_conditions,
+    exchange_synonyms,
+    falsify,
+    rename_variables,
+    reword,
+)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +136,7 @@ def test_the_same_seed_gives_the_same_words() -> None:
         (r"Assume $(b_s)_{s \in S}$ and $(c_t)_{t \in T}$ are bases, so V is free.", "condition-dropped", ""),
         ("If $f: X \\to Y$ and $g: Y \\to Z$ are injective, so is gf.", "condition-dropped", ""),
         ("a finite group", "number-changed", "an infinite group"),
+        ("a quasi-finite morphism", "number-changed", ""),
         ("`f` maps to an injective map", "notion-exchanged", "`f` maps to a surjective map"),
         ("If `x < y`, then `f x < f y`.", "converse", "If `f x < f y`, then `x < y`."),
         ("A ring.", "", ""),
@@ -139,6 +147,60 @@ def test_falsehoods_change_one_thing(text: str, kind: str, new: str) -> None:
     found = {one.kind: one.text for one in falsify(text, 0, n=9)}
     assert found.get(kind, "") == new
     assert kind or not found
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("If $p$ is a prime and $p \\mid ab$, then $p \\mid a$.", "If $p$ is a prime, then $p \\mid a$."),
+        ("Suppose $f$ is flat, and that $X$ is reduced. Then $Y$ is.", "Suppose $f$ is flat. Then $Y$ is."),
+        ("$M$ is flat if $K$ is flat and $L$ is flat.", "$M$ is flat if $K$ is flat."),
+        ("$M$ is flat if and only if $K$ is flat, and $L$ is flat.", "$M$ is flat if and only if $K$ is flat."),
+        ("If $f$ has a pole and is bounded, $f$ is odd.", "If $f$ has a pole, $f$ is odd."),
+        ("If $X$ is finite and $f$ and $g$ are odd, then $X$ is odd.", "If $X$ is finite, then $X$ is odd."),
+        (
+            "If $G$ is finite and $a$ is a unit of $G$ and $b > 2$ then $a = b$.",
+            "If $G$ is finite and $a$ is a unit of $G$ then $a = b$.",
+        ),
+        (
+            "Assume $Q$ holds at $1$ and every set in $C$ has $Q$. Then $Q$ holds.",
+            "Assume $Q$ holds at $1$. Then $Q$ holds.",
+        ),
+    ],
+)
+def test_of_two_conditions_the_last_is_dropped(text: str, new: str) -> None:
+    """Before a conclusion that begins at "then" or a comma, or behind one."""
+    assert [text[: one.start] + one.new + text[one.end :] for one in dropped_conditions(text)] == [new]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"If $T$ is a set with $b > 0$ and $c \in \mathbb{R}$, then $T$ is big.",
+        r"If $f(x) > 0$ for each $x \in X$ and $c \in \mathbb{R}$, then $f$ is big.",
+        "If $V$ has bounded size with constant $c > 1$ and exponent $d > 0$, then $V$ is big.",
+        r"If $f$ is flat, and if $x \in |X|$, then $f(x)$ is big.",
+        r"If $f$ is flat and $R \to R'$ is a ring map, then $R'$ is flat.",
+        "If $X$ is flat and $a, b: X \\to Y$ are maps, then $a$ is flat.",
+        "Suppose $x = 3 - 2i$ and $y = 4 + i$. Find $xy$.",
+        "If $X$ is compact and a set of points has a limit, then $X$ is big.",
+        "If $X$ is compact, then $f$ is bounded and $g$ is bounded.",
+        "If $X$ is compact, then $f$ is bounded and if $g$ is odd, $f$ is odd.",
+        "If $X$ is compact, its image is compact and its closure is compact.",
+        "If $f$ is compact, its image is compact and $g$ is bounded.",
+        "$M$ is flat if and only if $M$ is odd, and $N$ is flat if and only if $N$ is odd.",
+        "It is compact only if $X$ is bounded and $X$ is closed.",
+        "I wonder if $X$ is bounded and $X$ is closed.",
+        "Suppose $X$ is compact and we have $x > 0$. Show it.",
+        "If $x \\in X$ and its inverse are units, then $X$ is odd.",
+        "If $a > m$ and $b > m$, then $ab > m$. Here $b> m$.",
+        "If for every $U = V$ and all $s > 0$ the section $t$ is flat, then $X$ is.",
+        "$X$ is big if $X$ is flat, $Y$ is odd and $Z$ is even.",
+    ],
+)
+def test_what_is_no_second_condition_stays(text: str) -> None:
+    """A variable that is declared, the conclusion, a question, or what the text says twice."""
+    assert dropped_conditions(text) == []
 
 
 def test_falsehoods_differ_from_each_other_and_from_the_statement() -> None:

@@ -51,6 +51,7 @@ _NAME = re.compile(
 _INVERSE = re.compile(r"\^\s*\{\s*-")
 _HALF = re.compile(r"\{\s*(?:1\s*/\s*2|\\[dt]?frac\s*\{?\s*1\s*\}?\s*\{?\s*2\s*\}?)\s*\}")
 _MINUS_ONE = re.compile(r"\{\s*-\s*1\s*\}")
+_BIG_O = re.compile(r"(?:\\math(?:cal|rm)\s*)?\{?\s*[oO]\s*\}?\s*(?:\\left|\\[bB]igg?l?)?\s*[({]")
 _ATOM = re.compile(r"\d+|[A-Za-z]|\\[a-zA-Z]+|[A-Za-z](?:_(?:\w|\{\w+\}))?(?:\^(?:\w|\{\w+\}))?")
 
 
@@ -210,12 +211,12 @@ def write_powers_as_roots(source: Source) -> Iterator[Change]:
 
 
 def exchange_signs(source: Source) -> Iterator[Change]:
-    """Yield a sum as a difference and a difference as a sum, at the last sign of each."""
+    """Yield a sum as a difference and a difference as a sum, at the last sign of each, but not before O(x) and o(x)."""
     for node, label in enumerate(source.tree.labels):
         if label in ("U!plus", "O!minus") and len(source.below[node]) > 1:
             left, right = (source.outer(each) for each in source.below[node][-2:])
             gap = source.text((left[1], right[0]))
-            if gap.strip() in ("+", "-"):
+            if gap.strip() in ("+", "-") and not _BIG_O.match(source.text(right)):
                 place = left[1] + len(gap) - len(gap.lstrip())
                 yield Change(place, place + 1, "-" if gap.strip() == "+" else "+")
 

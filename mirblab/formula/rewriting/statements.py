@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from mirblab.sources import hard_negatives
 from mirblab.sources.hard_negatives import Change, fit_article
 
 REWORDING_VERSION = 2  # of the rules; part of what identifies a rewording
-FALSEHOODS_VERSION = 3  # of the rules
+FALSEHOODS_VERSION = 4  # of the rules
 N_NEGATIVES = 3
 # A letter becomes another one of its line, so that indices stay indices and maps maps. Not in the lines, because they
 # may be a constant, a space of fixed meaning, a differential, an article or a pronoun: C, I, L, O, d, e, i, o, a and A.
@@ -49,21 +49,53 @@ _VERB = re.compile(
 )
 _EXISTS = re.compile(r"\bthere (?P<verb>exists|exist|is|are)(?= (?:an?|some|[`$]))", re.IGNORECASE)
 _HAS = re.compile(r"\bhas (?P<article>an?) (?=\w)", re.IGNORECASE)
+# A condition begins; "only if", "even if" and "I wonder if" begin none.
 _CONDITION = re.compile(
-    r"\b(?:if|assume|suppose|assuming|whenever)\b(?P<kept>[^.;:]{3,160}?)(?P<dropped>,? and [^.,;:]{3,120}?)"
-    r"(?=,? then\b|, |\.)",
+    r"(?<![\w-])(?<!\bI )(?P<word>(?:(?<!\bonly )|(?<=\band only ))(?<!\bas )(?<!\beven )(?<!\bwhat )(?<!\bwonder )"
+    r"(?<!\bwondering )(?<!\bsure )(?<!\bknow )(?<!\bask )(?<!\basking )(?<!\bsee )(?<!\bcheck )(?<!\bdecide )"
+    r"(?<!\bdetermine )if\b|assume|suppose|assuming|whenever)\b",
     re.IGNORECASE,
 )
-# A condition says something: it has a verb, or a formula with a relation.
-_SAYS = re.compile(
-    r"\b(?:is|are|be|has|have|holds?|does|exists?|lies|contains?|satisf\w+|vanish\w*|commutes?|converges?)\b"
-    r"|[=<>≤≥∈⊆→:]|\\(?:leq?|geq?|lt|gt|neq?|in|notin|subset(?:eq)?|to|mid|cong|equiv)(?![a-zA-Z])"
+# What a condition in front of its conclusion follows; the conclusion then begins at "then" or a comma.
+_BEFORE_FRONT = re.compile(
+    r"(?:\A|[.?!:;,*)\]\n]|\b(?:that|but|or|then|so|thus|hence|show|prove|because|since|where|(?<!\bif )and))\s*\Z",
+    re.I,
 )
-_TWO_SUBJECTS = re.compile(r",? and [`$] *[`$] (?:are|have|lie|belong|satisfy|commute)\b")  # "f and g are"
-_BRACES = re.compile(r"\{[^{}]*\}")
+_CONDITION_END = re.compile(r"(?P<then>,?\s+then\b)|[.;:?!](?=\s|\Z|[A-Z])|\n\s*[\n*]|\Z")
+_AND = re.compile(r"(?:\s*,)?\s+and\s+(?:(?:that|if|also)\s+)*(?=(?P<clause>[^,]{3,160}?)\s*(?:,\s|\Z))")
+# A condition says something: it has a verb, or it is a formula with a relation.
+_STATES = re.compile(
+    r"\b(?:is|are|be|has|have|holds?|does|exists?|lies?|contains?|satisf\w+|vanish\w*|commutes?|converges?)\b"
+)
+_ORDER = r"[<>≤≥≠]|\\(?:leq?|geq?|leqslant|geqslant|lt|gt|neq?|n?mid|equiv)(?![a-zA-Z])"
+_RELATION = re.compile(rf"(?P<order>{_ORDER})|[=∈⊆→:]|\\(?:(?:not)?in|subset(?:eq)?|to|cong)(?![a-zA-Z])|\be\. ")
+_BRACKETS = re.compile(r"\{[^{}()]*\}|\([^{}()]*\)")
+_DOMAIN = re.compile(r"(?:\\in(?![a-zA-Z])|∈|\be\.)\s*(?:\\math(?:bb|bf)|\\?[NZQRC]{1,2}\b|[ℕℤℚℝℂ])")
+_MARKS = re.compile(r"[\s$`]+")
+_LETTER = re.compile(r"\\[a-zA-Z]+|[^\W\d_]'*")
+_THING = r"(?:[`$]+ *[`$]+|\b[B-Zb-z]\b)"  # a formula, or a letter in prose
+_NAMED = re.compile(
+    rf"(?P<thing>{_THING})\s*"
+    r"(?P<is_a>be\b|(?:is|are) (?:an?|the|any|another|some|fixed|given)\b|are (?:\S+ ){0,6}?[a-z]+(?<!ou)(?<!s)s\b)?"
+)
+_NEW_THING = re.compile(r"(?:an?|another|some|any|given|only)\s", re.IGNORECASE)
+_OWN_VERB = re.compile(rf"(?:{_THING}|the\b|its\b|their\b|they\b|it\b|not\b|)\s*(?:{_STATES.pattern})", re.IGNORECASE)
+_PLURAL = re.compile(r"(?P<subject>.*?)\b(?:are|have|lie|belong|satisfy|commute|converge|vanish)\b")
+_OF_MANY = re.compile(r"\ball\b|\band\b|\b(?!(?:its|is|this)\b)[a-z]+s\b", re.IGNORECASE)
+# Behind these "and" joins two things or two variables, unless a verb came between.
+_OF_THINGS = re.compile(
+    r"\b(?:with|for (?:each|every|all|any|some)|where|which|whose|every|any|each|there (?:exists?|is|are)|both|either|"
+    r"between)\b(?!.*\b(?:is|are|has|have|such that)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+# These begin a conclusion, a remark or another condition.
+_OTHER_CLAUSE = re.compile(
+    r"\b(?:(?i:otherwise|else|unless|respectively|so|therefore|hence|thus|consequently|conversely|show|prove|find|let|put|"
+    r"compute|calculate|denote|define|write|implies|iff|if|whenever|suppose|assume|what|how|why|we|you|my)|I)\b"
+)
 _NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
 _COUNT = re.compile(
-    r"\b(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional| (?:sum|series|product)\b)",
+    r"\b(?<!-)(?:(?P<article>an?) )?(?P<word>two|three|finite|infinite)\b(?![ -]dimensional| (?:sum|series|product)\b)",
     re.IGNORECASE,
 )
 
@@ -383,16 +415,80 @@ def negated(text: str) -> list[Change]:
 
 
 def dropped_conditions(text: str) -> list[Change]:
-    """Return "if A and B, then ..." without "and B", where A and B are both conditions and not two names."""
-    outside = text  # of braces: what the index of (b_s)_{s ∈ S} says is no condition
-    while _BRACES.search(outside):
-        outside = _BRACES.sub(lambda match: " " * len(match[0]), outside)
-    return [
-        Change(*match.span("dropped"), "")
-        for match in _CONDITION.finditer(blank_formulas(text))
-        if all(_SAYS.search(outside, *match.span(part)) for part in ("kept", "dropped"))
-        and not _TWO_SUBJECTS.match(match["dropped"])
-    ]
+    r"""Return "if A and B, then ..." without "and B", where A and B are both conditions; so in "... if A and B." too.
+
+    B stays where it declares a variable ("and $c \in \mathbb{R}$"), and where the text says it twice.
+
+    >>> dropped_conditions("If $a > b$ and $b > c$, then $a > c$.")
+    [Change(start=10, end=22, new='')]
+    """
+    hidden, changes = blank_formulas(text), list[Change]()
+    for start, end, is_last in _condition_spans(hidden):
+        for joined in reversed(list(_AND.finditer(hidden[:end], start))):
+            is_list = (
+                "," in hidden[start : joined.start()] and "," not in joined[0]
+            )  # "A, B and C" may be a list of other things
+            if not (is_last and is_list) and _is_condition(text, hidden, start, joined):
+                changes.append(Change(joined.start(), joined.end("clause"), ""))
+                break
+    return changes
+
+
+def _condition_spans(hidden: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield start and end of each condition, and whether its conclusion stands before it."""
+    for match in _CONDITION.finditer(hidden):
+        start, end = match.end(), next(_CONDITION_END.finditer(hidden, match.end()))
+        if end["then"] or match["word"].lower() in ("assume", "suppose"):
+            yield start, end.start(), False
+        elif not _BEFORE_FRONT.search(hidden[: match.start()]):
+            yield start, end.start(), True
+        elif (comma := hidden.find(", ", start, end.start())) > 0:
+            yield start, comma, False
+
+
+def _is_condition(text: str, hidden: str, start: int, joined: re.Match[str]) -> bool:
+    """Return whether *joined* adds a second condition to that from *start*, which the text says only once."""
+    kept, (at, end) = hidden[start : joined.start()], joined.span("clause")
+    clause, named = joined["clause"], _NAMED.match(joined["clause"])
+    says_something = _STATES.search(kept) or _relation(text[start : joined.start()])
+    if not says_something or _OTHER_CLAUSE.search(hidden[start:end]) or _NEW_THING.match(clause):
+        return False
+    if _MARKS.sub("", text).count(_MARKS.sub("", text[at:end])) > 1:
+        return False
+    thing = text[at : at + named.end("thing")] if named else ""
+    letters = set(_LETTER.findall(thing))
+    is_of_kept = bool(letters) and letters <= _letters(text, hidden, start, joined.start())
+    if _STATES.search(clause):
+        plural = _PLURAL.match(clause)
+        is_whole = not plural or _OF_MANY.search(plural["subject"]) or "," in _outside_brackets(thing)
+        is_own = _OWN_VERB.match(clause) or not _OF_THINGS.search(kept)
+        return bool(is_whole and is_own and (is_of_kept or not named or not named["is_a"]))
+    relation = _relation(thing)
+    is_alone = named is not None and named.end("thing") == len(clause.rstrip())
+    if not is_alone or relation is None or _OF_THINGS.search(kept) or _DOMAIN.search(thing):
+        return False  # "and exponent $d > 0$", "for all $x$ and $y > 0$", "and $c \in \mathbb{R}$"
+    is_known = relation[0] == "=" and letters <= _letters(text, hidden, 0, at)
+    return bool(relation["order"]) or is_of_kept or is_known
+
+
+def _letters(text: str, hidden: str, start: int, end: int) -> set[str]:
+    """Return the letters in the formulas of a part of a text, and those that stand alone in its prose."""
+    formulas = (text[max(start, one) : min(end, other)] for one, other, _ in formula_spans(text))
+    return {letter for each in formulas for letter in _LETTER.findall(each)} | set(
+        re.findall(r"\b[^\W\d_]\b", hidden[start:end])
+    )
+
+
+def _relation(text: str) -> re.Match[str] | None:
+    """Return the first relation outside of brackets: what the index of (b_s)_{s ∈ S} says is no condition."""
+    return _RELATION.search(_outside_brackets(text))
+
+
+def _outside_brackets(text: str) -> str:
+    """Return a text of the same length with blanks for what stands in braces and round brackets."""
+    while _BRACKETS.search(text):
+        text = _BRACKETS.sub(lambda match: " " * len(match[0]), text)
+    return text
 
 
 def changed_numbers(text: str) -> list[Change]:

@@ -90,8 +90,8 @@ _OF_THINGS = re.compile(
 )
 # These begin a conclusion, a remark or another condition.
 _OTHER_CLAUSE = re.compile(
-    r"\b(?:(?i:otherwise|else|unless|respectively|so|therefore|hence|thus|consequently|conversely|show|prove|find|let|put|"
-    r"compute|calculate|denote|define|write|implies|iff|if|whenever|suppose|assume|what|how|why|we|you|my)|I)\b"
+    r"\b(?:(?i:otherwise|else|unless|respectively|so|therefore|hence|thus|consequently|conversely|show|prove|find|let|"
+    r"put|compute|calculate|denote|define|write|implies|iff|if|whenever|suppose|assume|what|how|why|we|you|my)|I)\b"
 )
 _NUMBER = {"two": "three", "three": "four", "finite": "infinite", "infinite": "finite"}
 _COUNT = re.compile(

@@ -334,17 +334,32 @@ class Judging:
 
 
 def pool_documents(
-    runs: Sequence[pd.DataFrame], collection: Collection, depth: int = 10, *, seed: int = 0, rejudge: bool = False
+    runs: Sequence[pd.DataFrame],
+    collection: Collection,
+    depth: int = 10,
+    *,
+    disputed: int = 0,
+    seed: int = 0,
+    rejudge: bool = False,
 ) -> pd.DataFrame:
     """Return the first *depth* documents of several runs, each once: query_id, doc_id, in random order within queries.
 
     Queries are in random order, too, so that who stops early has judged a sample of them. Documents that the collection
-    has judgements of are left out, unless *rejudge*.
+    has judgements of are left out, unless *rejudge*. With *disputed* (0: all) there are at most so many documents of
+    all queries together, those on which the runs disagree most; of equal ones as many as there is room for, at random.
+
+    How much runs disagree on a document is what it adds, if it is relevant, to the differences of their DCG@*depth*,
+    summed over all pairs of runs: most for a document that half of the runs have first and the others not at all,
+    nothing for one that has the same rank in all. After Carterette, Allan and Sitaraman, Minimal Test Collections for
+    Retrieval Evaluation (SIGIR 2006), who choose so for average precision. MirblabError for *disputed* with one run.
     """
-    check_not_negative(seed=seed)
+    check_not_negative(seed=seed, disputed=disputed)
     if not len(runs):
         raise MirblabError("a pool needs at least one run, found none; give runs of this collection")
-    first = pd.concat([cut_run(order_run(run), depth)[_KEY].astype("str") for run in runs]).drop_duplicates()
+    if disputed and len(runs) < 2:
+        raise MirblabError("one run disagrees with no other; give at least two for a pool of disputed documents")
+    firsts = [cut_run(order_run(run), depth).astype(dict.fromkeys(_KEY, "str")) for run in runs]
+    first = pd.concat([run[_KEY] for run in firsts]).drop_duplicates()
     unknown = first[~first.query_id.isin(collection.query_ids) | ~first.doc_id.isin(collection.doc_ids)]
     if len(unknown):
         row = unknown.iloc[0]
@@ -359,7 +374,25 @@ def pool_documents(
     lots = pd.Series(generator.random(len(collection.query_ids)), collection.query_ids.astype("str"))
     ordered = first.sort_values(_KEY).assign(query_lot=lambda pairs: pairs.query_id.map(lots))
     ordered["lot"] = generator.random(len(ordered))
+    if disputed:
+        ordered["dispute"] = disagreement(firsts).loc[pd.MultiIndex.from_frame(ordered[_KEY])].to_numpy()
+        ordered = ordered[ordered.dispute > 0].sort_values(["dispute", "lot"], ascending=[False, True]).head(disputed)
     return ordered.sort_values(["query_lot", "query_id", "lot"], ignore_index=True)[_KEY]
+
+
+def disagreement(firsts: Sequence[pd.DataFrame]) -> pd.Series:
+    """Return how much runs, cut to their first documents, disagree on each document, by query_id and doc_id, from 0.
+
+    See `pool_documents`; a document that a run lacks adds nothing to its DCG.
+
+    >>> one = pd.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "rank": [1, 2]})
+    >>> disagreement([one, one.head(1)]).round(3).to_dict()
+    {('q', 'a'): 0.0, ('q', 'b'): 0.631}
+    """
+    gains = [(1 / np.log2(1 + run.set_index(_KEY)["rank"])).rename(str(number)) for number, run in enumerate(firsts)]
+    ordered = np.sort((table := pd.concat(gains, axis=1).fillna(0)).to_numpy(), axis=1)
+    n_below = np.arange(len(gains))  # of the other runs; the value is added for each of these, subtracted for the rest
+    return pd.Series((ordered * (2 * n_below + 1 - len(gains))).sum(axis=1), table.index)
 
 
 def pooled_runs(

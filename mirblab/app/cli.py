@@ -380,6 +380,9 @@ def judge(
     systems: Annotated[list[str], typer.Argument(help="The systems whose first documents are judged.")],
     judge: Annotated[str, typer.Option("--judge", help="Who judges; default: the user's name.")] = "",
     depth: Annotated[int, typer.Option("-n", "--depth", help="How many documents of each system.")] = 10,
+    disputed: Annotated[
+        int, typer.Option(min=0, help="At most so many of these: where the systems disagree most. 0: all.")
+    ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Of the random order.")] = 0,
     rejudge: Annotated[bool, typer.Option("--rejudge", help="Also what the collection has judgements of.")] = False,
     merge: Annotated[list[Path] | None, typer.Option(help="Another judge's file to add; may be repeated.")] = None,
@@ -388,7 +391,7 @@ def judge(
     """Judge documents in random order; what is judged is stored at once, and the same command goes on."""
     from mirblab.app import judging_screen
 
-    found = judging_screen.judge(systems, collection, depth, judge=judge, seed=seed, rejudge=rejudge)
+    found = judging_screen.judge(systems, collection, depth, judge=judge, disputed=disputed, seed=seed, rejudge=rejudge)
     for path in merge or []:
         say(f"{found.merge(path):,} judgements added from {path}")
     if not agreement and not merge:

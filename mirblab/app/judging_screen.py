@@ -53,6 +53,7 @@ def judge(
     depth: int = 10,
     *,
     judge: str = "",
+    disputed: int = 0,
     seed: int = 0,
     rejudge: bool = False,
 ) -> JudgingWidget:
@@ -60,8 +61,10 @@ def judge(
 
     *runs* are runs, systems or names of systems. *judge* is the person's name (default: the user's). Documents are in
     random order by *seed*, query by query; those that the collection has judgements of are left out unless *rejudge*.
-    Judgements are stored as they are made, and the same call goes on where it was. MirblabError for an unknown system,
-    a run of other documents, a depth below 1, and a name that cannot name a file.
+    With *disputed* (0: all) there are at most so many, those on which the runs disagree most: which, if relevant, would
+    change the differences of the runs' DCG@*depth* most. Judgements are stored as they are made, and the same call goes
+    on where it was. MirblabError for an unknown system, a run of other documents, a depth below 1, *disputed* with one
+    run, and a name that cannot name a file.
 
     >>> judging = judge(["bm25", "bm25-mirb"], "mini-qa", depth=3, judge="anna")
     >>> judging.pool.columns.tolist(), judging.grades
@@ -70,7 +73,7 @@ def judge(
     check_positive(depth=depth)
     loaded = catalogue.load_with_queries(collection)
     found = pooled_runs(runs, loaded)
-    pool = pool_documents(found, loaded, depth, seed=seed, rejudge=rejudge)
+    pool = pool_documents(found, loaded, depth, disputed=disputed, seed=seed, rejudge=rejudge)
     return JudgingWidget(loaded, found, judge_name(judge), pool, depth)
 
 

@@ -6,17 +6,21 @@ import json
 import multiprocessing
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mirblab.analysis.judging import Judging, cohen_kappa, krippendorff_alpha, pool_documents
+from mirblab.analysis.judging import Judging, cohen_kappa, disagreement, krippendorff_alpha, pool_documents
 from mirblab.app.judging_screen import judge
 from mirblab.core.errors import MirblabError
 from mirblab.data.collection import Collection, load_folder
+from mirblab.data.runs import cut_run, order_run
 from mirblab.evaluation.measures import evaluate
+from mirblab.retrieval.systems import system
+from mirblab.sources import catalogue
 
 CARD = "relevance_levels = [0, 1, 2]\n"
 
@@ -351,6 +355,50 @@ def test_a_pool_of_no_run_is_refused(tiny) -> None:
     """No run has no documents."""
     with pytest.raises(MirblabError, match="at least one run, found none"):
         pool_documents([], tiny)
+
+
+def test_disagreement_is_what_a_relevant_document_changes(tiny, runs) -> None:
+    """It is the sum over all pairs of runs of the difference that the document makes between their DCG."""
+    three = [*runs, a_run("three", q1=["d2", "d3", "d1"], q2=["d3", "d1", "d2"])]
+    for depth in (1, 2, 3):
+        found = disagreement([cut_run(order_run(run), depth) for run in three])
+        for query_id, doc_id in found.index:
+            ids = pd.Categorical([query_id], tiny.query_ids), pd.Categorical([doc_id], tiny.doc_ids)
+            qrels = pd.DataFrame({"query_id": ids[0], "doc_id": ids[1], "relevance": [1]})
+            gains = [evaluate(run, replace(tiny, qrels=qrels), f"nDCG@{depth}").value.sum() for run in three]
+            wanted = sum(abs(one - other) for one, other in combinations(gains, 2))
+            assert found[query_id, doc_id] == pytest.approx(wanted)
+        assert set(found.index) == set(pairs_of(pool_documents(three, tiny, depth, rejudge=True)))
+
+
+def test_the_most_disputed_documents_are_chosen(tiny, runs) -> None:
+    """Those on which the runs disagree, unless they are judged; where all ranks are the same, there is none."""
+    one, two = runs[0], a_run("two", q1=["d1", "d2", "d3"], q2=["d3", "d2", "d1"])
+    assert set(pairs_of(pool_documents([one, two], tiny, 2, disputed=9))) == {("q1", "d3"), ("q1", "d2")}
+    assert pairs_of(pool_documents([one, two], tiny, 2, disputed=1)) == [("q1", "d3")]
+    assert pairs(judge([one, two], tiny, 2, disputed=1)) == [("q1", "d3")]
+    judged_too = pool_documents([one, two], tiny, 2, disputed=9, rejudge=True)
+    assert set(pairs_of(judged_too)) == {("q1", "d3"), ("q1", "d2"), ("q1", "d1")}
+    assert pairs_of(pool_documents([one, one], tiny, 2, disputed=9)) == []
+
+
+def test_equally_disputed_documents_are_chosen_at_random() -> None:
+    """By the seed, so that not the first queries are judged; the order is that of the whole pool."""
+    collection = catalogue.load("mini-qa")
+    given = [system(name).search(collection) for name in ("bm25", "bm25-mirb")]
+    pools = [pool_documents(given, collection, 3, disputed=40, seed=seed) for seed in (0, 0, 1)]
+    assert pools[0].equals(pools[1]) and set(pairs_of(pools[0])) != set(pairs_of(pools[2]))
+    assert [len(pool) for pool in pools] == [40, 40, 40]
+    whole = pairs_of(pool_documents(given, collection, 3))
+    assert pairs_of(pools[0]) == [pair for pair in whole if pair in set(pairs_of(pools[0]))]
+
+
+def test_one_run_disagrees_with_no_other(tiny, runs) -> None:
+    """And no number of documents is negative."""
+    with pytest.raises(MirblabError, match="give at least two for a pool of disputed documents"):
+        judge(runs[:1], tiny, disputed=1)
+    with pytest.raises(MirblabError, match="disputed must be at least 0, found -1"):
+        pool_documents(runs, tiny, disputed=-1)
 
 
 def test_one_judge_may_be_named_without_a_list(tiny, runs) -> None:

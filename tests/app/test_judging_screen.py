@@ -90,6 +90,14 @@ def test_the_terminal_takes_grades_and_goes_on() -> None:
     assert "before and after judgements of 3 documents by anna;" in done.output and "=== Query" not in done.output
 
 
+def test_the_terminal_takes_the_most_disputed_documents() -> None:
+    """So many as are asked for, however deep; all systems together have more."""
+    command = ["judge", "mini-qa", "bm25", "structure", "-n", "3"]
+    done = CliRunner().invoke(app, [*command, "--disputed", "7"], input="q\n")
+    assert done.exit_code == 0 and "0 of 7 documents judged" in done.output
+    assert "0 of 7 documents" not in CliRunner().invoke(app, command, input="q\n").output
+
+
 def test_a_terminal_that_is_killed_has_stored_each_judgement(home: Path) -> None:
     """Killed while it waits for the third grade."""
     command = [sys.executable, "-m", "mirblab", "judge", "mini-qa", "bm25", "--judge", "anna"]

@@ -72,6 +72,14 @@ def test_queries_whose_pool_was_not_sampled_are_left_out():
         estimate_missed(judged(unsampled))
 
 
+def test_disputed_pairs_are_left_out():
+    """They are of another pool; the other pairs of their queries stay."""
+    sampled = [("q", "d", 1, 1, 1.0, "bm25:1"), ("q", "e", 1, 1, 0.25, "words:2"), ("r", "d", 0, 0, 1.0, "names:1")]
+    disputed = [("q", "f", 2, 2, 1.0, "disputed:1 minilm:1"), ("r", "e", 1, 1, 0.01, "disputed:99 structure:4")]
+    alone = estimate_missed(judged(sampled), n_resamples=20)
+    pd.testing.assert_frame_equal(estimate_missed(judged([*sampled, *disputed]), n_resamples=20), alone)
+
+
 def test_the_population_is_that_of_two_captures():
     """Chapman's estimate by hand: 3 by names, 4 by texts, 1 by both: 4 * 5 / 2 - 1 = 9; grade 0 is nobody's."""
     found = ["names:1", "names:2", "names:9 bm25:2", "bm25:1", "minilm:1", "bm25:4 minilm:2"]

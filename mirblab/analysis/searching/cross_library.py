@@ -16,6 +16,7 @@ _QUERY = [*LIBRARIES, "query_id"]
 ALL = ("all", "all")
 _NAMES = "names"  # the system that reads names only
 _UNSAMPLED = "graph"  # the system for whose queries no document was drawn at random from the pool
+_DISPUTED = "disputed"  # what marks pairs of another pool, on which systems disagree
 
 
 def compare_readings(judged: pd.DataFrame, *, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
@@ -51,9 +52,10 @@ def estimate_missed(
 
     A pair is relevant where the lower of its grades is at least *relevant_from*. Queries with a document that `graph`
     found are left out of all columns: they were chosen for that document, and no other one of their pool was drawn at
-    random then, so that an estimate with them would be too low. Columns: queries, documents (the libraries), n_queries,
-    pairs, relevant (of those judged), pooled (relevant pairs among all that the systems found, judged or not), low,
-    high (its 95 % percentile bootstrap interval over queries), beyond (relevant pairs at all).
+    random then, so that an estimate with them would be too low. Pairs that `disputed` found are left out, too: their
+    share is that among the pairs on which other systems disagree, a pool of its own. Columns: queries, documents (the
+    libraries), n_queries, pairs, relevant (of those judged), pooled (relevant pairs among all that the systems found,
+    judged or not), low, high (its 95 % percentile bootstrap interval over queries), beyond (relevant pairs at all).
 
     pooled is the estimator of Horvitz and Thompson (JASA 1952): a judged pair stands for 1 / share pairs. It assumes
     only that the pairs were drawn as `share` says. beyond is Chapman's estimator (1951) of a population of which two
@@ -91,9 +93,9 @@ def _parts(judged: pd.DataFrame) -> list[tuple[tuple[str, str], pd.DataFrame]]:
 
 
 def _of_sampled_pools(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the queries for which `_UNSAMPLED` found no judged document."""
-    unsampled = judged.found_by.str.contains(rf"\b{_UNSAMPLED}:")
-    return judged[~unsampled.groupby([judged[name] for name in _QUERY]).transform("any")]
+    """Return the rows that `_DISPUTED` did not find, of the queries for which `_UNSAMPLED` found no judged document."""
+    unsampled, disputed = (judged.found_by.str.contains(rf"\b{name}:") for name in (_UNSAMPLED, _DISPUTED))
+    return judged[~disputed & ~unsampled.groupby([judged[name] for name in _QUERY]).transform("any")]
 
 
 def _n_queries(rows: pd.DataFrame) -> int:

@@ -63,6 +63,14 @@ def test_the_bundle_has_what_it_promises():
     assert {*JUDGED.query_id[JUDGED.queries == "cards"]} <= {one["id"] for one in mini.read_cards()}
 
 
+def test_disputed_pairs_say_how_they_were_drawn():
+    """With their shares they stand for all disputed pairs of the card, and each names the systems that disagree."""
+    disputed = JUDGED[JUDGED.found_by.str.contains("disputed:")]
+    assert (len(disputed), int((disputed.share == 1).sum())) == (271, 179)
+    assert (1 / disputed.share).sum() == pytest.approx(5302, rel=1e-5)
+    assert disputed.found_by.str.fullmatch(r"disputed:\d+(?: (?:bm25|chargrams|structure|minilm):[1-5])+").all()
+
+
 def test_grades_agree_with_the_names_that_the_cards_give():
     """A card names its theorem in Mathlib, written before and without these judgements: such a pair is never 0."""
     names = {one["id"]: one["lean"]["name"] for one in mini.read_cards()}

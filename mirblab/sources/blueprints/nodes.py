@@ -35,7 +35,12 @@ _MARKUP = re.compile(
     r"|\\(?:leanok|notready|mathlibok)(?![A-Za-z])"
 )
 CODE = ("verbatim", "lstlisting", "minted", "comment")
-_NEW = re.compile(r"\\(?:newtheorem|declaretheorem|newmdtheoremenv|spnewtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
+# The commands of LaTeX and of packages and classes that define an environment for statements.
+DEFINE_THEOREMS = (
+    "newtheorem|declaretheorem|newmdtheoremenv|mdtheorem|spnewtheorem|newframedtheorem|newshadedtheorem|newkeytheorem"
+    "|newsiamthm|newsiamremark|newdefinition|newproof"
+)
+_NEW = re.compile(rf"\\(?:{DEFINE_THEOREMS})\*?\s*(?:\[[^][]*\]\s*)?\{{([^{{}}]+)\}}")
 _OPENS = re.compile(
     r'^(?P<colons>:{3,})[ \t]*(?P<kind>[A-Za-z_]+)[ \t]*(?:"(?P<label>[^"\n]*)")?'
     r'(?P<options>(?:\s*\(\s*\w+\s*:=\s*(?:"[^"]*"|[^()"\s]+)\s*\))*)[ \t]*$',
@@ -80,7 +85,8 @@ def printed_source(source: str, odd: Counter[str]) -> str:
 
 def statement_environments(sources: Iterable[str]) -> set[str]:
     """Return the environments that hold statements: the usual ones and those that *sources* define."""
-    named = {name.strip() for source in sources for name in _NEW.findall(printed_source(source, Counter()))}
+    written = (names for source in sources for names in _NEW.findall(printed_source(source, Counter())))
+    named = {name.strip() for names in written for name in names.split(",")}
     found = STATEMENTS | named
     return {*found, *(f"{name}*" for name in found if not name.endswith("*"))} - {"proof", "proof*", ""}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from mirblab.core.errors import MirblabError
 from mirblab.data.near_duplicates import fold_text
 from mirblab.sources.blueprints import nodes
+from mirblab.sources.own import boxes
 from mirblab.sources.own.environment_names import (
     FOREIGN_STATEMENTS,
     HINTS,
@@ -52,8 +53,9 @@ SOLUTIONS = ("solution", "solution*", "soln", "sol", "answer", "Solution")  # wh
 PROOFS = ("proof", "proof*", "pf", "Proof", *SOLUTIONS)
 _FEW = 3  # places that are named
 _PRINTED = re.compile(
-    r"\\(?:newtheorem|spnewtheorem|newmdtheoremenv|newtcbtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}\s*"
-    r"(?:\[[^][]*\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}|\\declaretheorem\s*\[([^][]*)\]\s*\{([^{}]+)\}"
+    rf"\\(?:{nodes.DEFINE_THEOREMS}|newtcbtheorem)\*?\s*(?:\[[^][]*\]\s*)?\{{([^{{}}]+)\}}\s*"
+    r"(?:\[[^][]*\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"
+    r"|\\declaretheorem\s*\[([^][]*)\]\s*\{([^{}]+)\}|\\newkeytheorem\s*\{([^{}]+)\}\s*\[([^][]*)\]"
 )
 _BOXED = re.compile(r"\\newtcbtheorem\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _BEFORE_ARGUMENT = re.compile(r"\s*(?:\[[^][]*\]\s*)?")
@@ -72,7 +74,8 @@ _EXCLUDED = re.compile(
     r"|newminted\s*\[([^][]*)\])\s*\{([^{}]+)\}"
 )
 _LIST = re.compile(r"\\newlist\s*\{([^{}]+)\}\s*\{([^{}]+)\}")
-_DEFINES_THEOREMS = re.compile(r"\\(?:new(?:md|tcb)?theorem(?:env)?|spnewtheorem|declaretheorem)(?![A-Za-z])")
+_DEFINES_THEOREMS = re.compile(rf"\\(?:{nodes.DEFINE_THEOREMS}|newtcbtheorem)(?![A-Za-z])")
+_KIND_NAME = re.compile(r"\\([a-z]+)name(?![A-Za-z])")  # \lemmaname, as the package babel has it
 # What an environment is made of: other environments, formulas, content that is not printed.
 _STRUCTURE = re.compile(
     r"\\(?:begin|end)\s*\{[^{}]*\}(?:\s*\[(?:[^][{}]|\{[^{}]*\})*\])?|\\[][()]|\$\$|\\(?:end)?comment\b|\\vbox\\bgroup"
@@ -503,7 +506,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     odd: Counter[str] = Counter()
     texts = read_sources(files, encoding, odd)
     texts = {name: _drop_bookmark_definitions(text) for name, text in texts.items()}
-    texts = {name: latex.drop_environments(text, nodes.CODE) for name, text in texts.items()}
+    texts = {name: boxes.define_boxes(latex.drop_environments(text, nodes.CODE)) for name, text in texts.items()}
     texts = choose_branches(texts)
     documents = find_documents(texts)
     macros = _macros(texts, documents, odd)
@@ -516,6 +519,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     kinds = {kind for kind in nodes.statement_environments(plain) if "#" not in kind}
     foreign = {name.rstrip("*") for name in used if strip_accents(name.rstrip("*")) in FOREIGN_STATEMENTS}
     kinds |= {*foreign, *(f"{name}*" for name in foreign)}
+    made = _printed_kinds(macros.values(), {*PROOFS, *proofs, *kinds})
+    kinds, printed = kinds | {each for name in made for each in (name, f"{name}*")}, made | printed
     kinds -= {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
     content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents))
@@ -551,6 +556,17 @@ def _written_out(
     written = latex.drop_environments(written, (*nodes.CODE, *hidden, *_NOTES - set(kinds)), " ")
     written = latex.drop_environments(written, FIGURES, f" {_PICTURE} ")
     return _mark_plain_proofs(_plain_headings(written, kinds), kinds, odd)
+
+
+def _printed_kinds(tables: Iterable[Mapping[str, Macro]], known: Collection[str]) -> dict[str, str]:
+    """Return the kinds that environments of the author print, without those of proofs and those around *known* ones."""
+    found: dict[str, str] = {}
+    for commands in {id(each): each for each in tables}.values():
+        for name, kind in boxes.find_printed_kinds(commands).items():
+            body = commands[rf"\begin{{{name}}}"].body
+            if not classify_environment(name, body) and not {*known} & set(_BEGINNING.findall(body)):
+                found[name] = kind
+    return found
 
 
 def _undefined_proofs(names: Iterable[str], macros: Mapping[str, Mapping[str, Macro]]) -> dict[str, str]:
@@ -612,10 +628,9 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         )
         opened, closed = _structure(counted, r"\begin"), _structure(ended, r"\end")
         holds = {*kinds, *PROOFS} & set(re.findall(r"\\begin\s*\{([^{}]*)\}", opened))
-        arguments = " ".join(
-            f"#{number}" for number in range(1, sum(kind[0] not in "*=" for kind in begin.arguments) + 1)
-        )
-        heading = f"[{arguments}]" if arguments else ""
+        heading = boxes.write_heading(begin)
+        if holds & {*kinds}:
+            opened += boxes.write_labels(begin.body)
         if name in kinds and not holds:
             if not heading:
                 continue
@@ -623,7 +638,10 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         elif name in PROOFS:
             continue
         elif not holds and (like := classify_environment(name, begin.body)):
-            named = [heading.strip("[]"), *_LABEL_ARGUMENT.findall(begin.body)]  # Solution of \ref{ex:#1}
+            named = [
+                heading.partition("]")[0].strip("["),
+                *_LABEL_ARGUMENT.findall(begin.body),
+            ]  # Solution of \ref{ex:#1}
             heading = f"[{' '.join(named)}]" if any(named) else ""
             opened, closed = rf"\begin{{{like}}}{heading}", rf"\end{{{like}}}"
         written[command] = Macro(begin.arguments, opened)
@@ -807,9 +825,10 @@ def _printed(texts: Iterable[str]) -> dict[str, str]:
     r"""Return the printed names of environments: `\newtheorem{thm}{Theorem}` gives thm: theorem."""
     found = {}
     for text in texts:
-        for name, printed, options, named in _PRINTED.findall(text):
-            given = (_NAME.findall(options) or _REFERRED_AS.findall(options))[-1:]
-            words = re.sub(r"\$[^$]*\$", "", latex.latex_to_prose(printed or "".join(given))).casefold().strip()
+        for name, printed, options, named, keyed, keys in _PRINTED.findall(text):
+            given = (_NAME.findall(options or keys) or _REFERRED_AS.findall(options or keys))[-1:]
+            words = latex.latex_to_prose(_KIND_NAME.sub(r"\1", printed or "".join(given)))
+            words = re.sub(r"\$[^$]*\$", "", words).casefold().strip()
             if words:
-                found[(name or named).strip()] = words
+                found |= {each.strip(): words for each in (name or named or keyed).split(",")}
     return found

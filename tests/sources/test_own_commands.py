@@ -41,6 +41,8 @@ def theorem(tmp_path: Path, inside: str, preamble: str = "") -> str:
          r"\begin{steps}\item A\item B\end{steps}", "(1) A\n(2) B"),
         (DRAWN, r"$a \eqto b$", r"$a \eqto b$"),  # drawn by hand: its name says more
         (r"\newcommand{\mk}{\mk\def#1{}}\mk", "A", "A"),
+        (r"\newcommand{\mk}[2]{\expandafter\gdef\csname Law#1\endcsname{$#2$}}", r"A\mk{3}{x=y}.", "A."),
+        (r"\newcommand{\mk}[2]{\emph{#2}\def#1{#2}}", r"A \mk\K{field}.", "A field."),
     ],
 )  # fmt: skip
 def test_commands_may_be_made_by_commands(tmp_path, preamble, inside, text):

@@ -30,6 +30,7 @@ from mirblab.sources.own.tex_files import (
     Place,
     drop_line_marks,
     find_documents,
+    find_external_documents,
     find_line,
     find_places,
     find_scopes,
@@ -63,6 +64,7 @@ _NAME = re.compile(r"\bname\s*=\s*\{?([^{},]+)")
 _REFERRED_AS = re.compile(r"\b[Rr]efname\s*=\s*\{?([^{},]+)")
 _CITED = re.compile(r"[\s(,;]*\[cite\]\)?")  # whose theorem it is says nothing of it
 _RESTATABLE = re.compile(r"\\begin\s*\{restatable\*?\}\s*(?:\[[^][]*\])?\s*\{[^{}]+\}\s*\{\s*([A-Za-z]+)\s*\}")
+_LIKE_LABEL = re.compile(r"(?:^|\s)([A-Za-z]{1,8}:[A-Za-z][\w:.-]*)(?=\s|$)")  # among the arguments of an environment
 _KEYED = re.compile(r"\s*,?\s*(?:name|title|note|label|style|continues|unnumbered|qed|restate)\s*=")
 _KEY = re.compile(
     r"([a-z]+)\s*=\s*(?:\{((?:[^{}]|\{[^{}]*\})*)\}|\[((?:[^][]|\[[^][]*\])*)\]|((?:[^,{}$]|\{[^{}]*\}|\$[^$]*\$)*))"
@@ -97,11 +99,17 @@ _DISPLAY_END = re.compile(
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
     picture pgfpicture mfpic psfrags overpic prooftree algorithmic Verbatim alltt sageblock sagesilent sagecell sageout
     sagecommandline sageverbatim pycode pythoncode python code filecontents tikz axis""".split()
-_ANY_REFERENCE = re.compile(r"\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}")
+_ANY_REFERENCE = re.compile(
+    r"\\[A-Za-z]*refrange\*?\s*\{(?P<first>[^{}\\]+)\}\s*\{(?P<last>[^{}\\]+)\}"
+    r"|\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}"
+)
 _WORDS = r"(?:theorem|lemma|proposition|corollary|claim|result|statement|fact|assertion)"
 _MENTION = re.compile(r"\b(?:pro(?:ve|ves|ving)|proofs?\s+(?:of|for))\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
 # What a proof right after it shows to exist, or solves.
-_SOMETIMES_PROVED = re.compile(r"\bde?fi?n|\bconstruction|exerci[sc]|problem|question|aufgabe", re.IGNORECASE)
+_SOMETIMES_PROVED = re.compile(
+    r"\bde?fi?n|\bconstruction|exerci[sc]|problem|question|aufgabe|algorithm",
+    re.IGNORECASE,
+)
 _GOES_ON = re.compile(
     r"pro(?:of|v)|show|verif|argument|alternative|another|converse|direction|remain|finally|part\b|step|case",
     re.IGNORECASE,
@@ -203,11 +211,12 @@ class Statement:
 class LabelIndex:
     """The statement of each label, where a label stands several times, as in two versions of a paper.
 
-    It means the statement in the file that refers to it, else in the document of that file; *documents* has them.
+    It means the statement in the file that refers to it, else in the document of that file; *documents* has them. A
+    label may have the prefix that a file gives to those of another file's document, see `find_external_documents`.
     """
 
-    def __init__(self, documents: Mapping[str, int]) -> None:
-        self._documents = documents
+    def __init__(self, documents: Mapping[str, int], prefixes: Mapping[str, Mapping[str, str]]) -> None:
+        self._documents, self._prefixes = documents, prefixes
         self._in_file: dict[tuple[str, str], Statement] = {}
         self._anywhere: dict[str, list[Statement]] = {}
 
@@ -221,7 +230,11 @@ class LabelIndex:
         anywhere = self._anywhere.get(label, [])
         near = [each for each in anywhere if self._documents[each.file] == self._documents[file]]
         unique = next((found[0] for found in (near, anywhere) if len(found) == 1), None)
-        return self._in_file.get((file, label)) or unique
+        if statement := self._in_file.get((file, label)) or unique:
+            return statement
+        there = self._prefixes.get(file, {})
+        others = (self.find(label[len(each) :], there[each]) for each in there if label.startswith(each))
+        return next(filter(None, others), None)
 
 
 @dataclass
@@ -246,6 +259,7 @@ class LatexContent:
     boxed: dict[str, str]
     odd: Counter[str]
     places: dict[str, tuple[int, Place]]  # of each file: its document, its place there
+    external: dict[str, dict[str, str]] = field(default_factory=dict)  # of each file, see `find_external_documents`
     statements: list[Statement] = field(default_factory=list)
     labels: LabelIndex = field(init=False)
     ids: UniqueIds = field(default_factory=UniqueIds)
@@ -257,7 +271,7 @@ class LatexContent:
     read: dict[str, ReadFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.labels = LabelIndex({file: document for file, (document, _) in self.places.items()})
+        self.labels = LabelIndex({file: document for file, (document, _) in self.places.items()}, self.external)
 
     def read_file(self, name: str, source: str) -> None:
         """Read the statements and proofs of one file."""
@@ -335,13 +349,15 @@ class LatexContent:
 
     def _statement(self, block: Environment, source: str, name: str) -> Statement | None:
         content, option = self._show_inner(drop_line_marks(self._content(block, source))), drop_line_marks(block.option)
-        labels = block.labels
+        labels = [label for label in block.labels if label]
         if block.kind.rstrip("*") in self.boxed and (given := _BOXED_ARGUMENTS.match(content)):
             option, content = given[1], content[given.end() :]
             labels = [f"{self.boxed[block.kind.rstrip('*')]}:{given[2]}", *labels] if given[2] else labels
         heading = _HEADED.match(content) if block.kind in self.headed else None
         if heading:
             option, content = heading[1], content[heading.end() :]
+        if not labels and (given := _LIKE_LABEL.search(option)):
+            option, labels = option.replace(given[0], ""), [given[1]]
         text = self._clean(content if "hint" in self.kinds else _HINT.sub(_name_hint, content))
         if not text:
             self.odd["statements without a text"] += 1
@@ -356,7 +372,7 @@ class LatexContent:
             kind=kind if heading else self.printed.get(block.kind) or self.printed.get(kind) or kind,
             title=title if re.search(r"\w", re.sub(r"\$[^$]*\$", "x", title)) else "",
             text=text, file=name, line=line, label=label, order=len(self.statements),
-            references=latex.find_references(content),
+            references=[*latex.find_references(option), *latex.find_references(content)],
         )  # fmt: skip
         self.statements.append(statement)
         for each in labels:
@@ -465,7 +481,10 @@ def _find_titled(named: str, titled: Iterable[tuple[str, Statement]], file: str)
         for title, each in titled
         if named == title or (each.file == file and (title in named or (len(named) > 5 and named in title)))
     ]
-    return [max(found, key=lambda pair: (pair[1].file == file, len(pair[0]), pair[1].order))[1]] if found else []
+    best = max(
+        found, key=lambda pair: (pair[1].file == file, pair[0] == named, len(pair[0]), pair[1].order), default=None
+    )
+    return [best[1]] if best else []
 
 
 def _not_inside(
@@ -509,7 +528,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     texts = {name: boxes.define_boxes(latex.drop_environments(text, nodes.CODE)) for name, text in texts.items()}
     texts = choose_branches(texts)
     documents = find_documents(texts)
-    macros = _macros(texts, documents, odd)
+    macros, anew = _macros(texts, documents, odd)
     plain = [expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()]
     printed = _printed(plain)
     proofs = {name: like for name, words in printed.items() if (like := classify_words(words))}
@@ -523,7 +542,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     kinds, printed = kinds | {each for name in made for each in (name, f"{name}*")}, made | printed
     kinds -= {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
-    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents))
+    external = find_external_documents(texts, documents)
+    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents), external)
     hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
@@ -533,7 +553,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
         body, shared = drop_definitions(text), id(macros[name])
         if shared not in written_macros:
             written_macros[shared] = _environments(macros[name], content.kinds, plain) | _aliases(proofs)
-        ready[name] = _written_out(body, written_macros[shared], content.kinds, hidden, odd)
+        written = written_macros[shared] | anew[name] if anew[name] else written_macros[shared]
+        ready[name] = _written_out(body, written, content.kinds, hidden, odd)
     labels = _kinds_of_labels(ready, content)
     restatable = {name for text in texts.values() for name in _RESTATABLE.findall(text)}
     ready = _announce_restated(ready, restatable) if restatable else ready
@@ -766,6 +787,8 @@ def _plain_references(text: str, kinds: Mapping[str, str]) -> str:
     r"""Return *text* with each command whose argument is a label as `\ref`, after the kind where it prints that."""
 
     def plain(match: re.Match[str]) -> str:
+        if match["last"]:
+            return rf"\ref{{{match['first']}}} to \ref{{{match['last']}}}"
         labels = [label.strip() for label in match["labels"].split(",")]
         name = match["name"]
         is_reference = name.lower().endswith("ref") or (":" in match["labels"] or "_" in match["labels"])
@@ -801,8 +824,13 @@ def _drop_bookmark_definitions(text: str) -> str:
     return text
 
 
-def _macros(texts: Mapping[str, str], documents: Documents, odd: Counter[str]) -> dict[str, dict[str, Macro]]:
-    """Return for each file the commands that its documents define; of two definitions the later one counts."""
+def _macros(
+    texts: Mapping[str, str], documents: Documents, odd: Counter[str]
+) -> tuple[dict[str, dict[str, Macro]], dict[str, dict[str, Macro]]]:
+    """Return for each file the commands of its documents, the last definition of each, and those that count there.
+
+    The second has what the file, or one before it in its document, defines in another way than the last one.
+    """
     definers = {name: each for text in texts.values() for name, each in find_definers(text).items()}
     defined = {name: read_macros(drop_line_marks(text), odd, definers)[0] for name, text in texts.items()}
     made: dict[tuple[str, ...], dict[str, Macro]] = {}
@@ -818,12 +846,39 @@ def _macros(texts: Mapping[str, str], documents: Documents, odd: Counter[str]) -
         usable = {command: macro for command, macro in macros.items() if command not in endless | internal}
         made[scope] = {c: _PACKAGES_COMMANDS[c] for c in internal & _PACKAGES_COMMANDS.keys()} | usable
     odd["definitions of commands that use themselves"] += len(circular)
-    return {name: made[scopes[name]] for name in texts}
+    last = {name: made[scopes[name]] for name in texts}
+    return last, _defined_anew(texts, defined, last, find_places(texts, documents))
+
+
+def _defined_anew(
+    texts: Mapping[str, str],
+    defined: Mapping[str, Mapping[str, Macro]],
+    last: Mapping[str, Mapping[str, Macro]],
+    places: Mapping[str, tuple[int, Place]],
+) -> dict[str, dict[str, Macro]]:
+    """Return for each file the commands whose definition there, or before it in its document, is not the *last* one."""
+    macros_of: dict[str, set[Macro]] = {}
+    for commands in defined.values():
+        for command, macro in commands.items():
+            macros_of.setdefault(command, set()).add(macro)
+    several = {command for command, macros in macros_of.items() if len(macros) > 1 and not command.endswith("}")}
+    anew, document, state = dict[str, dict[str, Macro]](), -1, dict[str, Macro]()
+    for name in sorted(texts, key=lambda name: places[name]):
+        state = state if places[name][0] == document else {}
+        document = places[name][0]
+        usable = several & defined[name].keys() & last[name].keys()
+        state = state | {
+            command: macro
+            for command in sorted(usable)
+            if command not in (macro := defined[name][command]).body and "@" not in macro.body
+        }
+        anew[name] = {command: macro for command, macro in state.items() if last[name].get(command) != macro}
+    return anew
 
 
 def _printed(texts: Iterable[str]) -> dict[str, str]:
     r"""Return the printed names of environments: `\newtheorem{thm}{Theorem}` gives thm: theorem."""
-    found = {}
+    found: dict[str, str] = {}
     for text in texts:
         for name, printed, options, named, keyed, keys in _PRINTED.findall(text):
             given = (_NAME.findall(options or keys) or _REFERRED_AS.findall(options or keys))[-1:]

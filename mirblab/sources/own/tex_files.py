@@ -29,6 +29,7 @@ _INPUT = re.compile(
 _PATH_COMMAND = re.compile(r"\\([A-Za-z]+)(?:\{\})?/?")
 _PATH_VALUE = re.compile(r"\\(?:def|newcommand\*?)\s*\{?\s*\\([A-Za-z]+)\s*\}?\s*\{([\w. /-]*?)/?\}")
 _PACKAGES = re.compile(r"\\(?:usepackage|RequirePackage|documentclass|LoadClass)\s*(?:\[[^][]*\]\s*)?\{([^{}]*)\}")
+_EXTERNAL = re.compile(r"\\externaldocument\s*\[([^][]+)\]\s*(?:\[[^][]*\]\s*)?\{([^{}]+)\}")
 _OWN_CLASS = re.compile(r"\\documentclass(?!\s*\[[^][]*\]\s*\{subfiles\})")
 # Where a file stands in its document: for each input that leads to it, its line in the file that has it, and which one
 # of the inputs there it is, from 1.
@@ -203,6 +204,24 @@ def find_readers(texts: Mapping[str, str], documents: Documents) -> dict[str, tu
         for name in documents[first]:
             largest.setdefault(name, first)
     return readers | {name: readers[first] for name, first in largest.items()}
+
+
+def find_external_documents(texts: Mapping[str, str], documents: Documents) -> dict[str, dict[str, str]]:
+    r"""Return by file the prefixes that its documents give to the labels of other files, by the package xr.
+
+    >>> texts = {"two.tex": r"\externaldocument[I-]{one}", "one.tex": ""}
+    >>> find_external_documents(texts, {})
+    {'two.tex': {'I-': 'one.tex'}}
+    """
+    by_stem = {_stem(name): name for name in reversed(list(texts)) if not name.lower().endswith(DEFINITIONS)}
+    external: dict[str, dict[str, str]] = {}
+    for name, text in texts.items():
+        named = {prefix: by_stem[_stem(file)] for prefix, file in _EXTERNAL.findall(text) if _stem(file) in by_stem}
+        for other in (
+            {name, *(each for files in documents.values() if name in files for each in files)} if named else ()
+        ):
+            external[other] = external.get(other, {}) | named
+    return external
 
 
 def _nearest(name: str, documents: Mapping[str, Iterable[str]]) -> list[str]:

@@ -31,6 +31,8 @@ _DEFINES_ARGUMENT = re.compile(
     r"|(?:New|Renew|Provide|Declare)DocumentCommand)\*?\s*\{?\s*(?:#\d|\\csname[^\\]*#\d)"
     r"|\\(?:(?:re)?newenvironment\*?|@namedef|csdef)\s*\{[^{}]*#\d"
 )
+# What sets a command to an argument, as \newcommand{\here}[1]{\renewcommand{\thepart}{#1}}.
+_SETS = re.compile(r"\\renewcommand\*?\s*\{?\s*\\[A-Za-z@]+\s*\}?\s*\{[^{}]*#\d")
 _NAMED = re.compile(
     r"\\expandafter\s*(?P<how>\\[A-Za-z]+\*?)\s*\\csname\s*(?P<name>[A-Za-z@]+)\s*\\endcsname"
     r"|\\(?:@namedef|csdef)\s*\{\s*(?P<defined>[A-Za-z@]+)\s*\}"
@@ -160,8 +162,10 @@ def _read_definitions(source: str, odd: Counter[str]) -> tuple[dict[str, Macro],
         if match["suffix"]:
             continue
         is_command = match["how"] is not None and match["how"] != "let" and "Paired" not in match["how"]
-        if found and is_command and _DEFINES_ARGUMENT.search(found[0].body):
+        if found and is_command and (_DEFINES_ARGUMENT.search(found[0].body) or _SETS.search(found[0].body)):
             definers[name] = found[0]
+            printed = _drop_made(found[0].body)
+            macros |= {} if _PRIMITIVE.search(printed) else {name: Macro(found[0].arguments, printed)}
         elif found is None or (is_command and _is_primitive(found[0])):
             unfollowed |= {name} if name else set()
             odd["definitions of commands that cannot be followed"] += 1
@@ -256,7 +260,19 @@ def _is_primitive(macro: Macro) -> bool:
 
 def find_definers(source: str) -> dict[str, Macro]:
     r"""Return the commands of *source* that define what their arguments name, as `\newcommand{\mk}[2]{\def#1{#2}}`."""
-    return _read_definitions(source, Counter())[2] if _DEFINES_ARGUMENT.search(source) else {}
+    defines = _DEFINES_ARGUMENT.search(source) or _SETS.search(source)
+    return _read_definitions(source, Counter())[2] if defines else {}
+
+
+def _drop_made(body: str) -> str:
+    r"""Return the *body* of a command that defines others, without their definitions: what the command prints.
+
+    >>> _drop_made(r"\expandafter\gdef\csname Law#1\endcsname{$#2$}\emph{#1}"), _drop_made(r"\def#1{#2}")
+    ('\\emph{#1}', '')
+    """
+    body = re.sub(r"\\csname.*?\\endcsname", r"\\made ", re.sub(r"\\expandafter(?![A-Za-z@])\s*", "", body))
+    body = _DEFINES_ARGUMENT.sub(lambda match: re.sub(r"#\d$", r"\\made", match[0]), body)
+    return _read_definitions(body, Counter())[1].strip()
 
 
 def drop_definitions(source: str) -> str:

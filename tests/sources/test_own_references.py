@@ -110,3 +110,12 @@ def test_a_chapter_may_define_a_command_anew(tmp_path, one, two, texts):
     files = {"main.tex": r"\documentclass{book}\newcommand{\G}{G}\include{b}\include{a}\include{c}",
              "b.tex": one + lemma, "a.tex": two + lemma, "c.tex": lemma}  # fmt: skip
     assert [each.text for each in read(tmp_path, files).statements] == texts
+
+
+def test_a_main_file_defines_anew_what_its_header_defines(tmp_path):
+    """The header is input above the document; the chapters see what the main file says after it."""
+    main = r"""\documentclass{book}\input{header}\renewcommand{\G}{B}
+    \begin{document}\input{a}\begin{lemma}$\G$\end{lemma}\end{document}"""
+    files = {"main.tex": main, "a.tex": r"\begin{lemma}$\G$\end{lemma}",
+             "header.tex": r"\newcommand{\G}{A}"}  # fmt: skip
+    assert [each.text for each in read(tmp_path, files).statements] == ["$B$", "$B$"]

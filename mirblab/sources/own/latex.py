@@ -88,6 +88,7 @@ _BOX = re.compile(
 )
 _HINT = re.compile(r"\\(?:(begin)|end)\s*\{hints?\*?\}(?(1)(?:\s*\[[^][]*\])?)")
 _LABEL_ARGUMENT = re.compile(r"\\[A-Za-z]*[rR]ef\*?\s*\{[^{}]*#\d[^{}]*\}")
+_DOCUMENT = r"\begin{document}"
 _BEGINNING = re.compile(r"\\begin\s*\{([^{}\\]+)\}")
 _KEPT = latex.KEPT.union(
     r"""\pageref \nameref \proof \endproof \qed \QED \bbox \eop \section \subsection \chapter \input \include
@@ -863,7 +864,17 @@ def _defined_anew(
             macros_of.setdefault(command, set()).add(macro)
     several = {command for command, macros in macros_of.items() if len(macros) > 1 and not command.endswith("}")}
     anew, document, state = dict[str, dict[str, Macro]](), -1, dict[str, Macro]()
-    for name in sorted(texts, key=lambda name: places[name]):
+    begin = {
+        places[name][0]: find_line(text, max(0, text.find(_DOCUMENT)))
+        for name, text in texts.items()
+        if not places[name][1]
+    }
+
+    def order(name: str) -> tuple[int, int, Place]:
+        document, place = places[name]  # what a main file inputs above its document comes before its own definitions
+        return document, (0 if place[0][0] < begin.get(document, 0) else 2) if place else 1, place
+
+    for name in sorted(texts, key=order):
         state = state if places[name][0] == document else {}
         document = places[name][0]
         usable = several & defined[name].keys() & last[name].keys()

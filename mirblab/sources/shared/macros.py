@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mirblab.sources.shared.latex import ESCAPED_OR_BRACE, GROUP, find_end, match_braces, read_optional_argument
 
@@ -329,16 +330,24 @@ def _specified(specification: str) -> tuple[str, ...]:
     return tuple(kinds)
 
 
+# The files of a book have nearly the same commands, each as a document of its own.
+@lru_cache(maxsize=1 << 16)
+def _used(body: str) -> frozenset[str]:
+    return frozenset() if _TEST.search(body) else frozenset(_MACRO_COMMAND.findall(body))
+
+
+@lru_cache(maxsize=1 << 16)
+def _used_internally(body: str) -> frozenset[str]:
+    return frozenset(_INTERNAL.findall(_TEST.sub("", _IS_EMPTY.sub("", body))))
+
+
 def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
     """Return the commands whose definition uses them, directly or through others."""
     import numpy as np
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    uses = {
-        name: set() if _TEST.search(macro.body) else macros.keys() & set(_MACRO_COMMAND.findall(macro.body))
-        for name, macro in macros.items()
-    }
+    uses = {name: [each for each in _used(macro.body) if each in macros] for name, macro in macros.items()}
     numbers = {name: number for number, name in enumerate(macros)}
     pairs = [(numbers[name], numbers[used]) for name in uses for used in uses[name]]
     if not pairs:
@@ -351,9 +360,7 @@ def find_circular_macros(macros: Mapping[str, Macro]) -> set[str]:
 
 def find_internal_macros(macros: Mapping[str, Macro]) -> set[str]:
     """Return the commands whose definition uses, directly or through others, internal ones that are not defined."""
-    used = {
-        name: set(_INTERNAL.findall(_TEST.sub("", _IS_EMPTY.sub("", macro.body)))) for name, macro in macros.items()
-    }
+    used = {name: internal for name, macro in macros.items() if (internal := _used_internally(macro.body))}
     found: set[str] = set()
     while new := {
         name for name in used.keys() - found if any(each not in macros or each in found for each in used[name])

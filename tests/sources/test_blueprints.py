@@ -24,7 +24,7 @@ from mirblab.sources import catalogue, history
 from mirblab.sources.blueprints import build, premises
 from mirblab.sources.blueprints.build import Blueprint, leaks_statement
 from mirblab.sources.blueprints.nodes import STATEMENTS, read_latex_nodes, read_verso_nodes, statement_environments
-from mirblab.sources.blueprints.repository import Repository, read_repositories
+from mirblab.sources.blueprints.repository import Repository, read_repositories, read_repository
 from mirblab.sources.shared import lean_source, release
 from mirblab.sources.shared.latex import STOPPED
 
@@ -842,3 +842,24 @@ def test_the_uses_of_real_blueprints_agree_with_another_reading(shared_file: Cal
         assert ours == theirs
         counts[name] = len(ours)
     assert counts == {"carleson": 130, "flt-regular": 50, "infinity-cosmos": 36, "pfr": 458, "sphere-eversion": 75}
+
+
+def test_a_blueprint_may_lie_in_any_folder(repository: Callable[..., Path], tmp_path: Path):
+    r"""Without a folder of that name it is the LaTeX in a folder that has \lean or \uses; a paper beside it is none."""
+    lemma = LEMMA.replace("number one", r"$\one$")
+    files = {"docs/src/web.tex": r"\newcommand{\one}{1}", "docs/src/chapter/a.tex": lemma}
+    folder = repository(**files, **{"paper/a.tex": LEMMA.replace(r"\lean{one}", ""), "One.lean": ONE})
+    found = read_repository(folder, "tiny", "", Counter())
+    assert sorted(found.latex) == ["docs/src/chapter/a.tex", "docs/src/web.tex"]
+    whole, *_ = build.build(folder, tmp_path / "out")
+    assert texts(whole, "queries")["q:tiny:l"] == "The $1$ is equal to itself."
+    named = read_repository(repository("named", **{TEX: "", **files}), "named", "", Counter())
+    assert not named.latex.keys() & files.keys()
+
+
+def test_a_command_that_defines_commands_prints_nothing(repository: Callable[..., Path], tmp_path: Path):
+    r"""What \law{3}{x = y} defines by the name of its argument stood in the statement."""
+    law = r"\newcommand{\law}[2]{\expandafter\gdef\csname Law#1\endcsname{#2}}"
+    folder = repository(**{TEX: law + LEMMA.replace("itself.", r"itself.\law{3}{x = y}"), "One.lean": ONE})
+    whole, *_ = build.build(folder, tmp_path / "out")
+    assert texts(whole, "queries")["q:tiny:l"] == "The number one is equal to itself."

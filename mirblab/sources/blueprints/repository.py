@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ ADDRESS = "the public repositories of the blueprints"
 _ARCHIVE = re.compile(r"\.(?:tar|tar\.gz|tgz|tar\.bz2|tar\.xz|zip)$", re.IGNORECASE)
 _MARKS = ("lakefile.lean", "lakefile.toml", "lean-toolchain", "blueprint")
 _REVISION = re.compile(r"-(?:main|master|(?P<commit>[0-9a-f]{40}|v?\d[\w.]*))$")
+_NODE = re.compile(rb"\\(?:lean|uses)\s*\{")
 # Dependencies and build outputs are no part of a repository.
 _NOT_ITS_OWN = frozenset({".git", ".lake", "lake-packages", "build", "node_modules"})
 
@@ -79,17 +80,26 @@ def _read(place: Path, found: Origin, odd: Counter[str]) -> Iterator[Repository]
 def read_repository(root: Path, name: str, commit: str, odd: Counter[str]) -> Repository:
     """Return the texts of the repository in the folder *root*; files in other encodings are counted in *odd*."""
     repository, digest = Repository(name, commit, release.find_licence(root)), hashlib.blake2b(digest_size=16)
-    files = sorted((path.relative_to(root).as_posix(), path) for path in root.rglob("*") if path.is_file())
-    for short, path in files:
-        parts = short.split("/")
-        is_latex = path.suffix == ".tex" and any("blueprint" in part.lower() for part in parts[:-1])
+    found = sorted((path.relative_to(root).as_posix(), path) for path in root.rglob("*") if path.is_file())
+    files = {short: path for short, path in found if _NOT_ITS_OWN.isdisjoint(short.split("/"))}
+    latex = _find_latex({short: path for short, path in files.items() if path.suffix == ".tex"})
+    for short, path in files.items():
         is_lean = path.suffix == ".lean" and short != "lakefile.lean"
-        if _NOT_ITS_OWN.isdisjoint(parts) and (is_lean or is_latex):
+        if is_lean or short in latex:
             raw = path.read_bytes()
             digest.update(f"{short} {len(raw)}\n".encode() + raw)
             (repository.lean if is_lean else repository.latex)[short] = decode_source(raw, odd)
     repository.digest = f"blake2b:{digest.hexdigest()}"
     return repository
+
+
+def _find_latex(files: Mapping[str, Path]) -> set[str]:
+    r"""Return the files of a blueprint: below a folder of that name, else in a folder with a \lean or \uses."""
+    named = {short for short in files if any("blueprint" in part.lower() for part in short.split("/")[:-1])}
+    if named:
+        return named
+    folders = {short.partition("/")[0] for short, path in files.items() if _NODE.search(path.read_bytes())}
+    return {short for short in files if short.partition("/")[0] in folders}
 
 
 def content_revision(content: str) -> str:

@@ -1056,6 +1056,9 @@ def test_a_folder_may_be_named_by_a_command(tmp_path, definition, folder):
         ),
         ("", r"$\dv[2]{f}{x}\pdv{y}$", r"$\frac{\mathrm{d}^{2}f}{\mathrm{d} x^{2}}\frac{\partial}{\partial y}$"),
         (r"\lstnewenvironment{sg}{}{}", r"A \begin{sg} x_1 = 2 \end{sg} B", "A B"),
+        ("", r"A \begin{filecontents*}{b.tex}\begin{lemma}C.\end{lemma}\end{filecontents*} B", "A B"),
+        ("", r"A \begin{tcblisting}{}\begin{lemma}C.\end{lemma}\end{tcblisting} B", "A B"),
+        ("", r"\begin{multicols*}{2} A\end{multicols*} B", "A B"),
         (
             r"\lstnewenvironment{sg}{}{}",
             r"A \begin{sg}\begin{table}\end{sg} B\begin{table}c\end{table} C",

@@ -99,7 +99,8 @@ _DISPLAY_END = re.compile(
 )
 FIGURES = """figure figure* wrapfigure SCfigure marginfigure table table* tikzpicture asy asydef pspicture pspicture*
     picture pgfpicture mfpic psfrags overpic prooftree algorithmic Verbatim alltt sageblock sagesilent sagecell sageout
-    sagecommandline sageverbatim pycode pythoncode python code filecontents tikz axis""".split()
+    sagecommandline sageverbatim pycode pythoncode python code filecontents filecontents* tcblisting Verbatim*
+    lstlisting* tikz axis""".split()
 _ANY_REFERENCE = re.compile(
     r"\\[A-Za-z]*refrange\*?\s*\{(?P<first>[^{}\\]+)\}\s*\{(?P<last>[^{}\\]+)\}"
     r"|\\(?!label)(?P<name>[A-Za-z]+)\*?\s*\{(?P<labels>[^{}\\]+)\}"

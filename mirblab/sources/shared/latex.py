@@ -28,8 +28,8 @@ _COMMANDS = {
             refstepcounter stepcounter usecounter color phantom vphantom hphantom cline cmidrule enlargethispage
             needspace pushQED setlist lstset tikzset pgfplotsset hypersetup usetikzlibrary caption captionsetup
             pagenumbering setstretch fontfamily fontseries fontshape fontencoding linespread pagecolor rowcolor
-            cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{minipage} begin{adjustwidth}
-            begin{varwidth} begin{spacing}""",
+            cellcolor epsfig psfig nocite vspace hspace begin{multicols} begin{multicols*} begin{minipage}
+            begin{adjustwidth} begin{varwidth} begin{spacing}""",
         "mp": "hypertarget hyperlink textcolor colorbox raisebox scalebox parbox rotatebox foreignlanguage",
         "mm": """nomenclature markboth addtocontents pdfbookmark rule fontsize numberwithin counterwithin import
             subimport inputfrom subinputfrom includefrom subincludefrom dynkin""",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,23 +20,38 @@ FEWEST = 4  # words of a docstring that is a query
 _TESTS = re.compile(r"(?:^|/)tests?/|^\w*Tests?/")
 _LEAN3 = re.compile(r"(?:^|:=|,)[ \t]*begin[ \t]*$|^(?:open_locale|noncomputable theory)\b", re.MULTILINE)
 _SOURCE_FOLDER = re.compile(r'\bsrcDir\s*:?=\s*"([^"]+)"')
-# In a proof these are tactics and words of the language, although a declaration may be called so.
+# In a proof these are words of the language, and those of `_TACTICS` tactics where one may begin, although a
+# declaration may be called so.
 _WORDS = frozenset(
-    """abel aesop all_goals any_goals apply apply_fun assumption at bound by by_cases by_contra calc case cases change
-    choose classical clear congr constructor continuity contradiction contrapose conv convert convert_to decide
-    decreasing_by do dsimp else erw exact exact_mod_cast exacts exfalso exists ext field_simp filter_upwards fin_cases
-    first from fun fun_prop funext gcongr generalize generalizing grind group have haveI if in induction
-    infer_instance injection injections interval_cases intro intros iterate left let letI lia lift linarith
-    linear_combination match measurability mod_cast mono next nlinarith nofun nomatch norm_cast norm_num nth_rewrite
-    nth_rw obtain omega on_goal only open peel positivity push_cast push_neg qify rcases refine rename rename_i repeat
-    replace return rewrite rfl right ring ring_nf rintro rw rwa set set_option show simp simp_all simp_rw simpa skip
-    sorry specialize split split_ifs stop subsingleton subst suffices swap symm tauto termination_by then this to trans
-    trivial try unfold use using where wlog with zify""".split()
+    """at by by_cases calc decreasing_by do else from fun generalizing have haveI if in let letI match nofun
+    nomatch only open rename_i return rfl set_option show sorry suffices termination_by then this try using where
+    with""".split()
+)
+_TACTICS = frozenset(
+    """abel aesop all_goals any_goals apply apply_fun assumption bound by_contra case cases change choose classical
+    clear congr constructor continuity contradiction contrapose conv convert convert_to decide dsimp erw exact
+    exact_mod_cast exacts exfalso exists ext field_simp filter_upwards fin_cases first fun_prop funext gcongr
+    generalize grind group induction infer_instance injection injections interval_cases intro intros iterate left
+    lia lift linarith linear_combination measurability mod_cast mono next nlinarith norm_cast norm_num nth_rewrite
+    nth_rw obtain omega on_goal peel positivity push_cast push_neg qify rcases refine rename repeat replace rewrite
+    right ring ring_nf rintro rw rwa set simp simp_all simp_rw simpa skip specialize split split_ifs stop
+    subsingleton subst swap symm tauto to trans trivial unfold use wlog zify""".split()
+)
+# What stands before a tactic on its line; in brackets that begin a line stands a term more often.
+_BEFORE_TACTIC = re.compile(
+    r"(?:\A|[;·{↦]|(?:<;|=)>|(?<!<)\||<;>\s*\[|(?:\A|\s)\.|(?<![\w.'])(?:by|do|then|else|try|repeat'?|first|focus"
+    r"|all_goals|any_goals|iterate|fail_if_success|conv_lhs|conv_rhs|next|with_reducible)(?:\s+\d+)?)\Z"
 )
 _ADDITIVE = {"one": "zero", "mul": "add", "smul": "vadd", "inv": "neg", "div": "sub", "prod": "sum", "pow": "nsmul",
              "zpow": "zsmul"}  # fmt: skip
 _MULTIPLICATIVE = re.compile(rf"(?<![^_])(?:{'|'.join(_ADDITIVE)})(?![^_'\d])")
 _TO_ADDITIVE = re.compile(rf"\bto_additive\b(?:\s+existing\b)?(?:\s*[(\[][^)\]]*[)\]])*\s*({NAME})?")
+# Attributes that make further declarations, `shift_apply` of `shift`.
+_MAKES_NAMES = re.compile(r"\b(?:simps|reassoc|elementwise)\b")
+_TYPES = ("structure", "class", "inductive", "class inductive")
+_BY_LEAN = re.compile(r"mk|rec|recOn|casesOn|ext|ext_iff|noConfusion|inj|injEq|brecOn|below|(?:eq_|to|inst|sizeOf)\w*")
+_ROLE = re.compile(r"\{\w[^{}`]*\}(?=`)")
+_TEX = re.compile(r"(\$\$?)`([^`]*)`")
 _BRACKETED = r"[(\[{⟨⦃][^()\[\]{}⟨⟩⦃⦄]*+[)\]}⟩⦄]"
 for _ in range(3):  # patterns are seldom deeper
     _BRACKETED = rf"[(\[{{⟨⦃](?:[^()\[\]{{}}⟨⟩⦃⦄]|{_BRACKETED})*+[)\]}}⟩⦄]"
@@ -50,7 +65,8 @@ _BINDS = re.compile(
 )
 _FUNCTION = re.compile(r"\bfun ([^↦=\n]{0,500})(?:↦|=>)")
 _ASSIGNED = re.compile(r"\s*:=")
-_BEGINS_FIELD = re.compile(r"(?:\A|[{(,⟨]|(?<![\w.'])(?:let|have|set|where))\Z")  # what stands before it on its line
+_BEGINS_FIELD = re.compile(r"(?:[{(⟨]|(?<![\w.'])(?:let|have|set|where))\Z")  # what stands before it on its line
+_JOINS = re.compile(r"(?<!:)[=≠≤<≥>≃≅∣∧∨→↔∈∉⊆∘×⊕•*+/∪∩-]\Z")  # of two parts of a type
 _LONE = re.compile(rf"(?<![\w.'«]){ATOM}(?![\w.'])")
 _STATED = re.compile(
     rf"(?<![\w.'])(?:have|obtain|replace|suffices)[ \t]+({ATOM})[ \t]*:(?!=)((?:(?!:=).){{1,200}})", re.DOTALL
@@ -171,6 +187,7 @@ class Library:
         self.mentions: Counter[str] = Counter()
         self._left_out, self._unread = left_out, Counter[str]()
         self._known, ids = defaultdict[str, list[Document]](list), UniqueIds()
+        self._making = defaultdict[str, list[Document]](list)  # those of which attributes make further names
         for path in ordered:
             for each in files[path].declarations:
                 text = each.statement.removeprefix(f"{each.kind} {each.name}").strip()
@@ -182,11 +199,12 @@ class Library:
                 self.documents.append(document)
                 for name in dict.fromkeys([each.name, *additive_names(each)]):
                     self._known[name].append(document)
+                    if any(map(_MAKES_NAMES.search, each.attributes)):
+                        self._making[name].append(document)
             left_out["instances and other declarations without a name"] += files[path].unnamed
-            left_out["commands `open ... renaming` (their new names mean no premises)"] += files[path].renaming
             for alias, targets in files[path].aliases.items():
                 meant = next((self._known[name] for name in targets if name in self._known), [])
-                left_out["aliases of other libraries' declarations"] += not meant
+                left_out["aliases of other libraries' declarations, or of fields"] += not meant
                 left_out["aliases (no documents, but names of their declarations)"] += bool(meant)
                 if meant:
                     self._known[alias] += meant
@@ -232,7 +250,7 @@ class Library:
         types = user.declaration.local | dict(_STATED.findall(proof))
         for mention, is_bound in lean_source.find_mentions(bind_as_functions(proof)):
             name, first = mention[0], mention["name"]
-            if name in _WORDS or _is_assigned(mention):
+            if _is_word(mention) or _is_assigned(mention):
                 continue
             if is_bound or first in types or first == "this":
                 document = self._member(name, types.get(first, ""), user)
@@ -259,10 +277,13 @@ class Library:
 
     def _find(self, name: str, user: Document) -> Document | None:
         """Return what a name means in a proof: the longest beginning of it that names a declaration."""
-        parts = re.findall(ATOM, name)
+        parts = re.findall(ATOM, lean_source.plain_name(name))
         for count in range(len(parts), 0, -1):
-            if document := self._exactly(".".join(parts[:count]), user):
-                return document
+            begin = ".".join(parts[:count])
+            if document := self._exactly(begin, user):
+                # In a namespace `Nat.succ_le` may be another library's, although the namespace has its own `Nat`.
+                is_own = begin == document.declaration.name or _has_part(document.declaration, parts[count:])
+                return document if is_own else None
         return None
 
     def _exactly(self, name: str, user: Document) -> Document | None:
@@ -276,9 +297,10 @@ class Library:
         if "." in name and document:
             return document
         found = {document} | {
-            self._visible(f"{namespace}.{name}", name, user)
+            # What `open` names one by one may be protected.
+            self._visible(full := f"{namespace}.{meant}", full if opened.only else name, user)
             for opened, namespace in self._opened(user.declaration.place)
-            if name in opened.only or not (opened.only or name in opened.hidden)
+            if (meant := opened.meant(name))
         }
         found.discard(None)
         self._unread["mentions of a name that several opened namespaces have (no premises)"] += len(found) > 1
@@ -300,22 +322,31 @@ class Library:
 
         A private one is visible in its file only, a protected one by its name alone from nowhere.
         """
-        for each in reversed(self._known.get(full, ())):
+        for each in reversed(self._known.get(full) or self._maker(full)):
             is_here = each.path == user.path and each.order < user.order
-            is_imported = each.path in self._needed[user.path] and not each.declaration.is_private
+            is_imported = self._needed.has(user.path, each.path) and not each.declaration.is_private
             is_protected = each.declaration.is_protected and "." not in name and full != name
             if (is_here or is_imported) and not is_protected:
                 return each
         return None
 
+    def _maker(self, full: str) -> list[Document]:
+        """Return the declaration of which an attribute made a name: `Space.shift` of `Space.shift_apply_coe`."""
+        first, end = full.rfind(".") + 2, len(full)
+        while (end := full.rfind("_", first, end)) > 0:
+            if full[:end] in self._making:
+                return self._making[full[:end]]
+        return []
+
 
 def clean_docstring(docstring: str) -> str:
-    """Return the text of a docstring in one line.
+    """Return the text of a docstring in one line, without Verso's roles, and with TeX's signs around its formulas.
 
-    >>> clean_docstring("/-- The sum\\n    of two. -/")
-    'The sum of two.'
+    >>> clean_docstring("/-- The {name}`sum`\\n    of $`x`. -/")
+    'The `sum` of $x$.'
     """
-    return " ".join(docstring.removeprefix("/--").removesuffix("-/").split())
+    text = _TEX.sub(r"\1\2\1", _ROLE.sub("", docstring.removeprefix("/--").removesuffix("-/")))
+    return " ".join(text.split())
 
 
 def additive_names(declaration: Declaration) -> list[str]:
@@ -373,12 +404,45 @@ def _bind(match: re.Match[str]) -> str:
     return f"fun {pattern} ↦" if match["steps"] else f"have {pattern}"
 
 
+def _has_part(declaration: Declaration, rest: Sequence[str]) -> bool:
+    """Return whether the first name of *rest* may stand behind that of a declaration: a type's must be its own."""
+    if not rest or declaration.kind not in _TYPES or _BY_LEAN.fullmatch(rest[0]):
+        return True
+    return re.search(rf"(?<![\w.']){re.escape(rest[0])}(?![\w'])", declaration.statement) is not None
+
+
+def _is_word(mention: re.Match[str]) -> bool:
+    """Return whether a name is a word of the language, or a tactic where one may begin."""
+    if mention[0] not in _TACTICS:
+        return mention[0] in _WORDS
+    line = _line_before(mention)
+    before = line.rstrip("( \t")
+    return _BEFORE_TACTIC.search(before) is not None and bool(before or "(" not in line)
+
+
 def _is_assigned(mention: re.Match[str]) -> bool:
     """Return whether a name is that of a field, an argument or a variable that gets a value; a type's end is none."""
     if not _ASSIGNED.match(mention.string, mention.end()):
         return False
-    line = mention.string[mention.string.rfind("\n", 0, mention.start()) + 1 : mention.start()]
-    return _BEGINS_FIELD.search(line.rstrip()) is not None
+    line, before = _line_before(mention).rstrip(), mention.string[: mention.start()].rstrip()
+    if before.endswith(","):  # in braces stand the fields of a structure
+        return _innermost_bracket(before) == "{"
+    # A sign at the end of a line joins a type with what follows.
+    return bool(_BEGINS_FIELD.search(line)) if line else not _JOINS.search(before)
+
+
+def _line_before(mention: re.Match[str]) -> str:
+    return mention.string[mention.string.rfind("\n", 0, mention.start()) + 1 : mention.start()]
+
+
+def _innermost_bracket(text: str) -> str:
+    """Return the last bracket that is open at the end of a text, "" for none."""
+    depth = 0
+    for sign in reversed(text):
+        depth += (sign in lean_source.CLOSING) - (sign in lean_source.OPENING)
+        if depth < 0:
+            return sign
+    return ""
 
 
 def _without_brackets(text: str) -> str:

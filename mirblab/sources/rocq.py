@@ -32,6 +32,8 @@ _NAMED = re.compile(r"([^\W\d][\w']*)\s*(?:@\{[^}]*\})?\s*(.*)", re.DOTALL)
 _BRACKET = re.compile(r"[()\[\]{}]|(?<!=):=(?!:)|\blet\b")
 _GROUP = re.compile(r"[({\[]\s*([\w'\s]+?)\s*:")
 _REFINED = re.compile(r"\bwith\s+(?:Definition|Module)\s+[\w.']+\s*:=")  # in a module's type, so that it is no alias
+# A name for a term, often an old one for a lemma: `Notation old := new (only parsing).`
+_NOTATION = re.compile(r"Notation\s+([^\W\d][\w']*)\s*:=\s*\(?\s*@?([^\W\d][\w']*(?:\.[^\W\d][\w']*)*)")
 _TACTIC = re.compile(r'Ltac\s+([\w\']+)|Tactic\s+Notation\s+(?:\([^)]*\)\s*)?"([\w\']+)')
 URL = "https://github.com/math-comp/math-comp"
 LICENCE = "CECILL-B"
@@ -63,10 +65,14 @@ class Lemma:
 
 @dataclass
 class RocqFile:
-    """The requirements of a file (prefix, names), its lemmas in order, its tactics and modules, and irregularities."""
+    """The requirements of a file (prefix, names), its lemmas in order, its tactics and modules, and irregularities.
+
+    `notations` are the names that notations give to terms, each with the first name of its term.
+    """
 
     requires: list[tuple[str, list[str]]] = field(default_factory=list)
     lemmas: list[Lemma] = field(default_factory=list)
+    notations: list[tuple[str, str]] = field(default_factory=list)
     tactics: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
     odd: Counter[str] = field(default_factory=Counter)
@@ -110,7 +116,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0, proved_definit
 
 def sort_by_requirements(
     files: dict[str, RocqFile], roots: set[str], left_out: Counter[str]
-) -> tuple[list[str], dict[str, set[str]]]:
+) -> tuple[list[str], builder.Requirements]:
     """Return the files, each after those that it requires, then by path; and all direct and indirect requirements."""
     by_stem: dict[str, list[str]] = defaultdict(list)
     for name in files:
@@ -195,6 +201,8 @@ class _Reader:
             self.close("proofs that do not end")
         if tactic := _TACTIC.match(body):
             self.file.tactics.add(tactic[1] or tactic[2])
+        elif (notation := _NOTATION.match(body)) and not sentence.startswith("Local"):
+            self.file.notations.append((notation[1], notation[2]))
         elif word in ("Section", "Module", "End"):
             self._scope(word, body)
         elif word in LEMMAS or word in _GOALS or word in _LOCALS:
@@ -319,20 +327,22 @@ def _common_end(ours: Sequence[str], theirs: Sequence[str]) -> int:
 
 
 def _resolved(
-    files: dict[str, RocqFile], ordered: list[str], needed: dict[str, set[str]], left_out: Counter[str]
+    files: dict[str, RocqFile], ordered: list[str], needed: builder.Requirements, left_out: Counter[str]
 ) -> tuple[list[LibraryStatement], Row]:
     """Return the lemmas in order with the lemmas that they name, and counts of ambiguous names."""
     tactics = _TACTICS.union(*(file.tactics for file in files.values()))
     stems = Counter(Path(name).stem for name in files)
     modules = set(stems).union(*(file.modules for file in files.values()))
     known: dict[str, list[tuple[str, str]]] = defaultdict(list)  # name to file and id of each lemma, in their order
+    named: dict[str, list[tuple[str, str]]] = defaultdict(list)  # the same for what notations name
     taken: Counter[str] = Counter()
     stated: list[LibraryStatement] = []
     mentions: Counter[str] = Counter()
     for path in ordered:
+        find = _Finder(path, needed[path], known, named, modules)
         file = Path(path).stem if stems[Path(path).stem] == 1 else path.removesuffix(".v").replace("/", ".")
         for lemma in files[path].lemmas:
-            uses = _uses(lemma, path, needed[path], known, tactics, modules, mentions)
+            uses = _uses(lemma, find, tactics, mentions)
             name = ".".join([file, *lemma.modules, lemma.name])
             taken[name] += 1
             left_out["lemmas with the name of an earlier one in the same module (their id ends with #2)"] += (
@@ -342,38 +352,49 @@ def _resolved(
             about = {"file": path, "kind": lemma.kind}
             stated.append(LibraryStatement(name, lemma.name, lemma.text, uses, len(stated), about))
             known[lemma.name].append((path, name))
+        for name, target in files[path].notations:
+            named[name] += [(path, document) for _, document in find.matches(target)[-1:]]
     left_out["mentions of a section's variable that has a lemma's name (no premises)"] = mentions.pop("local", 0)
     several = sum(len(places) > 1 for places in known.values())
     return stated, {"names": {"different": len(known), "of_several_lemmas": several, **mentions}}
 
 
-def _uses(
-    lemma: Lemma,
-    path: str,
-    needed: set[str],
-    known: dict[str, list[tuple[str, str]]],
-    tactics: Collection[str],
-    modules: Collection[str],
-    mentions: Counter[str],
-) -> list[str]:
-    """Return the lemmas that a script names: of several, the last in the same file, else the last before it.
+@dataclass(frozen=True)
+class _Finder:
+    """What the names in a file mean: `known` lemmas, and those that notations of earlier files have `named`.
 
     A name behind that of a module or file, as in Order.le0x, may stand in a module that this one includes or exports;
     behind that of none of the library's *modules*, as in Nat.add_comm, it is another library's.
     """
+
+    path: str
+    needed: set[str]
+    known: dict[str, list[tuple[str, str]]]
+    named: dict[str, list[tuple[str, str]]]
+    modules: Collection[str]
+
+    def matches(self, mention: str) -> list[tuple[str, str]]:
+        """Return file and id of the lemmas that a name may mean: of several, those of the same file last."""
+        before, _, name = mention.rpartition(".")
+        found = [*self.named.get(name, ()), *self.known.get(name, ())]
+        reached = [(file, doc) for file, doc in found if file == self.path or file in self.needed]
+        matches = [(file, doc) for file, doc in reached if f".{doc}".endswith(f".{mention}")]
+        if not matches and (not before or before.rpartition(".")[2] in self.modules):
+            matches = reached
+        return sorted(matches, key=lambda match: match[0] == self.path)
+
+
+def _uses(lemma: Lemma, find: _Finder, tactics: Collection[str], mentions: Counter[str]) -> list[str]:
+    """Return the lemmas that a script names: of several, the last in the same file, else the last before it."""
     uses: dict[str, None] = {}
     for mention in _MENTION.findall(re.sub(r'"[^"]*"', " ", lemma.script)):
-        before, _, name = mention.rpartition(".")
-        if mention in tactics or name not in known:
+        if mention in tactics:
             continue
-        reached = [(file, doc) for file, doc in known[name] if file == path or file in needed]
-        matches = [(file, doc) for file, doc in reached if f".{doc}".endswith(f".{mention}")]
-        if not matches and (not before or before.rpartition(".")[2] in modules):
-            matches = reached
+        matches = find.matches(mention)
         if mention in lemma.local:
             mentions["local"] += bool(matches)
         elif matches:
             mentions["mentions"] += 1
             mentions["ambiguous_mentions"] += len(matches) > 1
-            uses[([doc for file, doc in matches if file == path] or [doc for _, doc in matches])[-1]] = None
+            uses[matches[-1][1]] = None
     return list(uses)

@@ -221,7 +221,7 @@ def test_the_card_counts_what_was_left_out(built: tuple[Path, ...]):
     assert about["names"] == {"by their name": 16, "by the type of a hypothesis": 1}
     files = {
         "aliases (no documents, but names of their declarations)": 2,
-        "aliases of other libraries' declarations": 1,
+        "aliases of other libraries' declarations, or of fields": 1,
         "files in Lean 3": 1,
         "files of tests": 1,
         "instances and other declarations without a name": 1,
@@ -322,6 +322,7 @@ def test_a_module_is_found_below_the_source_folder(tmp_path: Path, files: dict[s
         "by\n  choose! one h using a\n  exact one",
         "foo (one := x)",
         "foo { a := x, one := y }",
+        "foo {\n  a := f (x, y),\n  one := y }",
         "foo where one := x",
         "by\n  let one := x\n  exact one",
         "by simpa using .one",
@@ -341,20 +342,62 @@ def test_local_names_are_no_premises(tmp_path: Path, proof: str):
         "by\n  have h : one := x\n  exact h",
         "by\n  have h : 2 = one := x\n  exact h",
         "calc 2\n  _ = one := x\n  _ = 2 := y",
+        "by\n  have h : ∃ x, one := x\n  exact h",
+        "by\n  have h : 2 =\n      one := x\n  exact h",
     ],
 )
 def test_the_last_name_of_a_type_is_a_premise(tmp_path: Path, proof: str):
-    """Although `:=` follows it; such names were taken for those of fields."""
+    """Although `:=` follows it, behind a comma or on its own line; such names were taken for those of fields."""
     code = f"theorem one : 1 = 1 := rfl\ntheorem two : 2 = 2 := {proof}\n"
     assert judged(lean.build(write(tmp_path / "in", {"A.lean": code}), tmp_path / "out")[0]) == {"two": {"one"}}
 
 
-def test_names_that_open_gives_anew_are_counted(tmp_path: Path):
-    """They mean no premises, about which nothing was said."""
-    code = "theorem M.one : 1 = 1 := rfl\nopen M renaming one → uno\ntheorem two : 2 = 2 := ⟨uno, M.one⟩\n"
+PARTS = """
+namespace M
+theorem one : 1 = 1 := rfl
+protected theorem kept : 2 = 2 := rfl
+end M
+namespace N
+export M (one)
+structure Nat where
+  low : ℕ
+@[simps] def shift : Nat := ⟨0⟩
+theorem symm : 3 = 3 := rfl
+theorem ext : 4 = 4 := rfl
+theorem «θ».low : 5 = 5 := rfl
+end N
+"""
+
+
+@pytest.mark.parametrize(
+    ("proof", "expected"),
+    [
+        ("open M renaming one → uno, kept -> due in\ntheorem two : 2 = 2 := ⟨uno, due, kept⟩", {"M.one", "M.kept"}),
+        ("open M renaming one → uno in\ntheorem two : 2 = 2 := one", set()),
+        ("open M (kept) in\ntheorem two : 2 = 2 := kept", {"M.kept"}),
+        ("theorem two : 2 = 2 := N.one", {"M.one"}),
+        ("open N in\ntheorem two : 2 = 2 := one", {"M.one"}),
+        ("theorem two : 2 = 2 := by\n  open M in\n  exact one", {"M.one"}),
+        ("theorem two : 2 = 2 := open M N in one", {"M.one"}),
+        ("theorem N.two : 2 = 2 := by simp [shift_low, N.shift_low_x]", {"N.shift"}),
+        ("theorem N.two : 2 = 2 := by simp [Nat.le_succ, Nat.low]", {"N.Nat"}),
+        ("theorem N.two : 2 = 2 := by simp [Nat.le_succ]", set()),
+        ("theorem two : 2 = 2 := N.Nat.made_by_a_command", {"N.Nat"}),
+        ("theorem N.two : 2 = 2 := θ.low", {"N.θ.low"}),
+        ("theorem two : 2 = 2 := by rw [N.«θ».low]", {"N.θ.low"}),
+        ("theorem N.two : 2 = 2 := by\n  apply symm\n  rw [← ext]", {"N.symm", "N.ext"}),
+        ("theorem N.two : 2 = 2 := f (symm h)", {"N.symm"}),
+        ("theorem N.two : 2 = 2 := f\n  (symm h)", {"N.symm"}),
+        ("theorem N.two : 2 = 2 := by\n  symm\n  · ext x <;> (symm; ext)\n  try symm", set()),
+    ],
+)
+def test_names_mean_what_lean_takes_them_for(tmp_path: Path, proof: str, expected: set[str]):
+    """By `export`, `open ... renaming`, `open ... in` in a proof and `simps`, with guillemets, and as tactics are."""
+    code = f"{PARTS}{proof}\ntheorem last : 9 = 9 := M.one\n"
     [folder] = lean.build(write(tmp_path / "in", {"A.lean": code}), tmp_path / "out")
-    assert judged(folder) == {"two": {"M.one"}}
-    assert card(folder)["counts"]["left_out"]["commands `open ... renaming` (their new names mean no premises)"] == 1
+    asked = judged(folder)
+    assert asked.pop("last") == {"M.one"}
+    assert set().union(*asked.values()) == expected
 
 
 def test_folders_of_tests_are_left_out(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tarfile
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -344,6 +345,27 @@ def test_a_name_behind_a_module_of_another_library_is_no_premise(
     assert judged(rocq.build(tmp_path / "in", tmp_path / "out")[0]).get("a.other") == expected
 
 
+@pytest.mark.parametrize(
+    ("notation", "expected"),
+    [
+        ("Notation old := new (only parsing).", {"a.new"}),
+        ('#[deprecated(since="1.0", note="use new")]\nNotation old := (@new nat).', {"a.new"}),
+        ("Notation old := a.new.", {"a.new"}),
+        ("Notation old := Other.new.", set()),
+        ("Local Notation old := new.", set()),
+    ],
+)
+def test_a_notation_may_name_a_lemma(tmp_path: Path, notation: str, expected: set[str]):
+    """As it names an old one of a lemma that has a new name; a local one is not seen elsewhere."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.v").write_text(f"Lemma new : 1 = 1. Proof. by []. Qed.\n{notation}\n")
+    (folder / "b.v").write_text(
+        "Require Import a.\nLemma two : 2 = 2. Proof. exact: old. Qed. Lemma three : 3 = 3. Proof. exact: two. Qed.\n"
+    )
+    assert judged(rocq.build(folder, tmp_path / "out")[0]).get("b.two", set()) == expected
+
+
 def test_candidates_stand_earlier(built: Path):
     """Neither the query itself nor a later lemma; no judgement is hidden."""
     check_earlier_candidates(built, "test", "dev", "train")
@@ -392,11 +414,16 @@ def test_circles_and_foreign_libraries_do_not_stop_the_order():
 
 
 def test_a_long_chain_of_files_is_ordered():
-    """It was more than Python recurses."""
+    """It was more than Python recurses, and the sets of what each file needs took 200 MB."""
     names = [f"{number:04}" for number in range(3000)]
     required = {name: [after] for name, after in itertools.pairwise(names)} | {names[-1]: []}
+    tracemalloc.start()
     ordered, needed = builder.sort_by_requirements(required, Counter())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert ordered == names[::-1] and needed[names[0]] == set(names[1:])
+    assert needed.has(names[0], names[-1]) and not needed.has(names[-1], names[0])
+    assert peak < 20 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -464,7 +491,10 @@ def test_a_project_file_may_name_several_files_in_a_line(library: Path, built: P
 
 
 def test_math_comp_agrees_with_the_shared_collection(shared_file: Callable[[str], Path], tmp_path: Path):
-    """The same documents and texts, and for 95 of 100 queries exactly the same premises."""
+    """The same documents and texts, for 95 of 100 queries their premises, and for 92 of 100 no others.
+
+    Theirs does not follow the names that notations give to lemmas, as `eqxx` to `eq_refl`.
+    """
     source, theirs = shared_file("sources/math-comp.tar.gz"), shared_file("data/mathcomp-premise")
     folder = rocq.build(source, tmp_path)[0]
     ours, others = rows(folder / "corpus.jsonl"), rows(theirs / "corpus.jsonl")
@@ -474,7 +504,8 @@ def test_math_comp_agrees_with_the_shared_collection(shared_file: Callable[[str]
     found, expected = judged(folder), judged(theirs)
     asked = found.keys() & expected.keys()
     assert len(asked) > 0.98 * len(expected)
-    assert sum(found[query] == expected[query] for query in asked) > 0.95 * len(asked)
+    assert sum(found[query] >= expected[query] for query in asked) > 0.95 * len(asked)
+    assert sum(found[query] == expected[query] for query in asked) > 0.92 * len(asked)
     names = card(folder)["names"]
     assert (names["different"], names["of_several_lemmas"]) == (15652, 303)
     assert names["mentions"] == pytest.approx(85248, rel=0.05)

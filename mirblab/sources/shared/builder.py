@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import operator
 import re
 import shlex
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,36 +174,61 @@ def premise_collection(stated: Sequence[LibraryStatement], seed: int, left_out: 
     return CollectionRows(corpus, queries, judged, left_out)
 
 
+class Requirements:
+    """The direct and indirect requirements of files: one bit for each pair, so that thousands of files need little."""
+
+    def __init__(self) -> None:
+        self._bits: dict[str, int] = {}  # of the files, in the order in which they were added
+        self._needed: dict[str, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._needed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._needed)
+
+    def __getitem__(self, name: str) -> set[str]:
+        return {other for other, bit in self._bits.items() if self._needed[name] & bit}
+
+    def add(self, name: str, required: Iterable[str]) -> None:
+        """Add a file whose own requirements were added before; those that were not are passed over."""
+        known = [other for other in required if other in self._needed]
+        self._needed[name] = functools.reduce(
+            operator.or_, (self._bits[other] | self._needed[other] for other in known), 0
+        )
+        self._bits[name] = 1 << len(self._bits)
+
+    def has(self, name: str, other: str) -> bool:
+        """Return whether the file *name* requires *other*, directly or not."""
+        return bool(self._needed[name] & self._bits[other])
+
+
 def sort_by_requirements(
     required: Mapping[str, Iterable[str]], left_out: Counter[str]
-) -> tuple[list[str], dict[str, set[str]]]:
+) -> tuple[list[str], Requirements]:
     """Return the files, each after those that it requires, then by path; and all direct and indirect requirements.
 
     *required* are the files that each file requires itself; what closes a circle is counted in *left_out*.
 
-    >>> sort_by_requirements({"a": ["c"], "b": [], "c": ["b"]}, Counter())[0]
-    ['b', 'c', 'a']
+    >>> ordered, needed = sort_by_requirements({"a": ["c"], "b": [], "c": ["b"]}, Counter())
+    >>> ordered, sorted(needed["a"]), needed.has("c", "b")
+    (['b', 'c', 'a'], ['b', 'c'], True)
     """
-    needed: dict[str, set[str]] = {}
+    needed = Requirements()
     for first in sorted(required):
         # The open files, each required by the one before it, with what is left of their requirements.
         opened = {} if first in needed else {first: iter(required[first])}
-        reached: dict[str, set[str]] = defaultdict(set)
         while opened:
             name, others = next(reversed(opened.items()))
             for other in others:
                 if other in opened:
                     left_out["requirements in a circle"] += other != name
-                elif other in needed:
-                    reached[name] |= {other, *needed[other]}
-                else:
+                elif other not in needed:
                     opened[other] = iter(required[other])
                     break
             else:
                 del opened[name]
-                needed[name] = reached.pop(name, set())
-                if opened:
-                    reached[next(reversed(opened))] |= {name, *needed[name]}
+                needed.add(name, required[name])
     return list(needed), needed
 
 

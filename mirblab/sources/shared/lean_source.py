@@ -44,7 +44,7 @@ _BEGINS = re.compile(
 )
 _ONCE = re.compile(r"(?:open|set_option|omit|include|variable|universe|attribute)\b")
 _IN = re.compile(r"[(\[{⟨⦃)\]}⟩⦄]|\sin(?=\s|$)")
-WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias|open)(?![\w'.!?])")
+WORD = re.compile(rf"{_MODIFIERS}(?P<word>{_DECLARED}|{_SCOPED}|attribute|alias|open|export)(?![\w'.!?])")
 _CODE_TOKEN = re.compile(r"""'\\?"'|"(?:\\.|[^"\\])*"|/-|--[^\n]*""", re.DOTALL)
 _BLOCK_COMMENT = re.compile(r"/-|-/")
 _INK = re.compile(r"[^\n]")
@@ -62,6 +62,11 @@ _HERE = re.compile(rf"[ \t]+({NAME})")
 _IMPORT = re.compile(rf"^(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?({NAME})", re.MULTILINE)
 _OPENED = re.compile(rf"({NAME})(?:\s*\(([^)]*)\)|\s+hiding\b([^()]*))?")
 _ALIAS = re.compile(rf"\s*(?:⟨(?P<both>[^⟩]*)⟩|(?P<one>{NAME}))\s*:=\s*(?P<target>{NAME})", re.DOTALL)
+_EXPORT = re.compile(rf"\s*({NAME})\s*\(([^)]*)\)")
+_RENAMED = re.compile(rf"({NAME})\s*(?:→|->)\s*({NAME})")
+# As a tactic or a term, which holds for what follows.
+_OPEN_IN = re.compile(rf"(?<![{_REST}.])open\s((?:[^()\n]|\([^()]*\))*?)\sin(?![{_REST}.])")
+_QUOTED = re.compile(rf"«([{_START}][{_REST}]*)»")
 _PROSE = re.compile(r"^#doc\b", re.MULTILINE)
 _FIRST_FIELD = re.compile(r"(?:\bwhere\b[^\n]*|:=[ \t]*)\n([ \t]+)")
 _IN_FIELD = r"[(\[{⟨⦃)\]}⟩⦄]|(?::=\s*)?(?<![\w.'])by(?![\w.'])"
@@ -93,12 +98,22 @@ class Command:
 
 @dataclass(frozen=True)
 class Opened:
-    """A namespace that `open` names, `inside` of others: `only` some of its names ((): all), without `hidden`."""
+    """A namespace that `open` names, `inside` of others: `only` some of its names ((): all), without `hidden`.
+
+    With `renaming`, `only` are the new names and `given` the names of the namespace that they stand for.
+    """
 
     inside: tuple[str, ...]
     name: str
     only: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+
+    def meant(self, name: str) -> str:
+        """Return the name that *name* stands for in the namespace, "" where it is not opened."""
+        if self.only:
+            return (self.given or self.only)[self.only.index(name)] if name in self.only else ""
+        return "" if name in self.hidden else name
 
 
 @dataclass(frozen=True)
@@ -134,7 +149,8 @@ class Declaration:
 class LeanFile:
     """The declarations of a file; `marked` are attributes given later, with the possible meanings of every name.
 
-    `unnamed` counts the declarations without a name, `renaming` the commands `open ... renaming`.
+    `aliases` are names of `alias` and `export` with their possible targets; `unnamed` counts declarations without a
+    name.
     """
 
     imports: list[str] = field(default_factory=list)
@@ -142,7 +158,6 @@ class LeanFile:
     aliases: dict[str, list[str]] = field(default_factory=dict)
     marked: list[tuple[str, list[list[str]]]] = field(default_factory=list)
     unnamed: int = 0
-    renaming: int = 0
 
 
 def read_lean(code: str) -> LeanFile:
@@ -242,7 +257,6 @@ class _Reading:
             self.scope.omit(given)
         elif word == "open":
             self.scope.open(given)
-            self.lean.renaming += "renaming" in given.split()
 
     def _read(self, command: Command, found: re.Match[str], given: str) -> None:
         word = " ".join(found["word"].split())
@@ -250,8 +264,12 @@ class _Reading:
             self._declaration(command, found, word)
         elif word == "alias" and (alias := _ALIAS.match(given)):
             names = re.findall(NAME, alias["both"] or alias["one"])
-            targets = self.scope.names(alias["target"])
-            self.lean.aliases |= {self.scope.full_name(name): targets for name in names if name != "_"}
+            targets = self.scope.names(plain_name(alias["target"]))
+            self.lean.aliases |= {self.scope.full_name(plain_name(name)): targets for name in names if name != "_"}
+        elif word == "export" and (exported := _EXPORT.match(given)):
+            spaces = self.scope.names(plain_name(exported[1]))
+            for name in map(plain_name, exported[2].split()):
+                self.lean.aliases[self.scope.full_name(name)] = [f"{space}.{name}" for space in spaces]
         elif word == "attribute" and given.lstrip().startswith("["):
             close = find_closing_bracket(self.masked, found.end(), command.end)
             names = re.findall(NAME, self.masked[close : command.end])
@@ -263,7 +281,7 @@ class _Reading:
         if named is None:
             self.lean.unnamed += 1
             return
-        name = self.scope.full_name(named["name"])
+        name = self.scope.full_name(plain_name(named["name"]))
         declared, proof = split_proof(f"{kind} x {self.code[named.end() : command.end]}")
         declared = declared.removeprefix(f"{kind} x").strip()
         text = " ".join([f"{kind} {name}", *_declared(kind, declared, self.scope)])
@@ -271,6 +289,8 @@ class _Reading:
         docstring, start = self._docstring(command)
         each = Declaration(name, kind, text, self.code[start : command.end], command.attributes)
         each.is_private, each.is_protected = "private" in modifiers, "protected" in modifiers
+        for opened in _OPEN_IN.findall(blank_comments(proof)):
+            self.scope.open(opened)
         each.docstring, each.proof, each.place = docstring, proof, self.scope.place()
         each.local = self.scope.types(declared) if proof else {}
         self.lean.declarations.append(each)
@@ -296,6 +316,15 @@ def blank_comments(code: str) -> str:
             part = part[0] + _INK.sub(" ", part[1:-1]) + part[-1]
         parts.append(_INK.sub(" ", part) if kind == "comment" else part)
     return "".join(parts)
+
+
+def plain_name(name: str) -> str:
+    """Return a name without the guillemets that it does not need.
+
+    >>> plain_name("Chebyshev.«θ».«a-b»")
+    'Chebyshev.θ.«a-b»'
+    """
+    return _QUOTED.sub(r"\1", name)
 
 
 def find_closing_bracket(masked: str, start: int, end: int) -> int:
@@ -401,7 +430,7 @@ class Scope:
 
     def enter(self, name: str, *, is_namespace: bool) -> None:
         """Open a namespace or section; `A.B` opens two."""
-        for part in re.findall(ATOM, name) or [""]:
+        for part in re.findall(ATOM, plain_name(name)) or [""]:
             self._levels.append(_Level(part, is_namespace))
 
     def leave(self, name: str) -> None:
@@ -430,12 +459,15 @@ class Scope:
         return Place(tuple(level.name for level in self._levels if level.is_namespace), opened)
 
     def open(self, text: str) -> None:
-        """Note the namespaces of an `open` command; `open scoped` opens no names; those of `renaming` are unread."""
+        """Note the namespaces of an `open` command; `open scoped` opens no names, one `renaming` only the new ones."""
         if text.split()[:1] != ["scoped"]:
             inside = self.place().namespaces
-            found = _OPENED.findall(text.partition("renaming")[0])
-            opened = [Opened(inside, name, tuple(only.split()), tuple(hidden.split())) for name, only, hidden in found]
-            self._levels[-1].opened += opened
+            opened, _, renamed = plain_name(text).partition("renaming")
+            given, new = tuple(zip(*_RENAMED.findall(renamed), strict=True)) or ((), ())
+            self._levels[-1].opened += [
+                Opened(inside, name, tuple(only.split()) or new, tuple(hidden.split()), given)
+                for name, only, hidden in _OPENED.findall(opened)
+            ]
 
     def types(self, declared: str) -> dict[str, str]:
         """Return the types of the variables here, and of those that a statement binds before its colon, by name."""

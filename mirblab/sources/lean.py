@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -107,7 +108,7 @@ def build(origin: str | Path | None, out: Path, *, seed: int = 0) -> list[Path]:
         root = (repositories.find_roots(source.folder) or [source.folder])[0]
         found = repositories.read_repository(root, source.shown, source.commit, left_out)
         files = _read(found.lean, source.shown, left_out)
-        library = Library(files, module_paths(root, files), left_out)
+        library = Library(files, required_files(root, files), left_out)
         made = {PREMISE: library.premises(seed), INFORMAL: library.docstrings(seed)}
         asked = {name: rows for name, rows in made.items() if any(rows.judged.values())}
         n_found = f"{source.shown}: of {len(library.documents):,} declarations"
@@ -162,26 +163,47 @@ def _read(sources: Mapping[str, str], shown: str, left_out: Counter[str]) -> dic
     return files
 
 
-def module_paths(root: Path, paths: Iterable[str]) -> dict[str, str]:
-    """Return the path of each module, as A/B.lean of `A.B`, below *root* or the source folders of its lakefile."""
-    lakes = [path.read_text("utf-8", "replace") for path in sorted(root.glob("lakefile.*"))]
-    folders = sorted({f"{Path(inner).as_posix()}/" for text in lakes for inner in _SOURCE_FOLDER.findall(text)})
-    modules: dict[str, str] = {}
-    for path in paths:
-        inner = next((path.removeprefix(folder) for folder in folders if path.startswith(folder)), path)
-        modules[inner.removesuffix(".lean").replace("/", ".")] = path
-        if not lakes:  # the folder of a root module may have been given
-            modules.setdefault(f"{root.name}.{path.removesuffix('.lean')}".replace("/", "."), path)
-    return modules
+def required_files(root: Path, files: Mapping[str, LeanFile]) -> dict[str, list[str]]:
+    """Return the files that each one imports, found by the names of their modules, A/B.lean for `A.B`.
+
+    The modules of a package stand below the folder of its lakefile, or below that file's source folders. A repository
+    may hold several packages, such as an old version in a folder: a name means a module of the same package first.
+    """
+    inside = {path: [f"{part}/".removeprefix("./") for part in Path(path).parents] for path in files}
+    lakes = {folder: _source_folders(root / folder) for folder in {"", *itertools.chain(*inside.values())}}
+    packages = {folder for folder, found in lakes.items() if found is not None} | {""}
+    own = {path: next(folder for folder in folders if folder in packages) for path, folders in inside.items()}
+    modules: dict[str, dict[str, str]] = {folder: {} for folder in sorted(packages)}
+    for path, package in own.items():
+        short = path.removeprefix(package)
+        inner = next((short.removeprefix(folder) for folder in lakes[package] or () if short.startswith(folder)), short)
+        modules[package][inner.removesuffix(".lean").replace("/", ".")] = path
+        if lakes[package] is None:  # the folder of a root module may have been given
+            modules[package].setdefault(f"{root.name}.{path.removesuffix('.lean')}".replace("/", "."), path)
+    required: dict[str, list[str]] = {}
+    for path, lean in files.items():
+        known = [modules[own[path]], *modules.values()]
+        found = (next((names[name] for names in known if name in names), "") for name in lean.imports)
+        required[path] = sorted({*found} - {""})
+    return required
+
+
+def _source_folders(folder: Path) -> list[str] | None:
+    """Return the source folders that a lakefile names, None for a folder without a lakefile."""
+    lakes = [path.read_text("utf-8", "replace") for path in sorted(folder.glob("lakefile.*"))]
+    return (
+        sorted({f"{Path(inner).as_posix()}/" for text in lakes for inner in _SOURCE_FOLDER.findall(text)})
+        if lakes
+        else None
+    )
 
 
 class Library:
     """The declarations of a library in its order, imports before importers, and what the names in their proofs mean."""
 
-    def __init__(self, files: Mapping[str, LeanFile], modules: Mapping[str, str], left_out: Counter[str]) -> None:
-        required = {
-            path: sorted({modules[name] for name in lean.imports if name in modules}) for path, lean in files.items()
-        }
+    def __init__(
+        self, files: Mapping[str, LeanFile], required: Mapping[str, Sequence[str]], left_out: Counter[str]
+    ) -> None:
         ordered, self._needed = builder.sort_by_requirements(required, left_out)
         self.documents: list[Document] = []
         self.mentions: Counter[str] = Counter()
@@ -203,14 +225,20 @@ class Library:
                         self._making[name].append(document)
             left_out["instances and other declarations without a name"] += files[path].unnamed
             for alias, targets in files[path].aliases.items():
-                meant = next((self._known[name] for name in targets if name in self._known), [])
-                left_out["aliases of other libraries' declarations, or of fields"] += not meant
+                meant = next(filter(None, map(self._aliased, targets)), [])
+                left_out["aliases of other libraries' declarations"] += not meant
                 left_out["aliases (no documents, but names of their declarations)"] += bool(meant)
                 if meant:
                     self._known[alias] += meant
         self._namespaces = {space for name in self._known for space in _outwards(name.split(".")[:-1])} - {""}
         self._fields = {name.rpartition(".")[2] for name in self._known}
         self._opened_at: dict[Place, list[tuple[Opened, str]]] = {}
+
+    def _aliased(self, name: str) -> list[Document]:
+        """Return the declarations with a full name; those of a type for one of its parts, which `export` may name."""
+        space, _, part = name.rpartition(".")
+        own = [each for each in self._known.get(space, ()) if each.declaration.kind in _TYPES]
+        return self._known.get(name) or [each for each in own if _has_part(each.declaration, [part])]
 
     def premises(self, seed: int) -> CollectionRows:
         """Return theorem to the older declarations that its proof names."""

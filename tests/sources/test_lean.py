@@ -221,7 +221,7 @@ def test_the_card_counts_what_was_left_out(built: tuple[Path, ...]):
     assert about["names"] == {"by their name": 16, "by the type of a hypothesis": 1}
     files = {
         "aliases (no documents, but names of their declarations)": 2,
-        "aliases of other libraries' declarations, or of fields": 1,
+        "aliases of other libraries' declarations": 1,
         "files in Lean 3": 1,
         "files of tests": 1,
         "instances and other declarations without a name": 1,
@@ -298,14 +298,25 @@ def test_a_library_without_docstrings_has_premises_only(tmp_path: Path, capsys: 
         ({"A/Z.lean": "", "A/B.lean": "import A.Z\n"}, "A"),
         ({"lakefile.lean": "", "A-1/Z.lean": "", "A-1/B.lean": "import «A-1».Z\n"}, ""),
         ({"lakefile.lean": "", "A/Z.lean": "", "B.lean": "public meta import all A.Z -- the first\n"}, ""),
+        ({"README.md": "", "low/lakefile.toml": "", "low/A/Z.lean": "", "low/B.lean": "import A.Z\n"}, ""),
+        ({"lakefile.lean": "", "A/Z.lean": "", "docs/lakefile.toml": "", "docs/B.lean": "import A.Z\n"}, ""),
     ],
 )
 def test_a_module_is_found_below_the_source_folder(tmp_path: Path, files: dict[str, str], folder: str):
-    """That of the lakefile, the library's, or one whose name begins the modules' names."""
+    """That of the lakefile, the library's, or one whose name begins the modules' names; or in another package."""
     code = {"Z.lean": "theorem base : 1 = 1 := rfl\n", "B.lean": "theorem second : 2 = 2 := base\n"}
     whole = {name: text + code.get(Path(name).name, "") for name, text in files.items()}
     [built] = lean.build(write(tmp_path / "in", whole) / folder, tmp_path / "out")
     assert judged(built) == {"second": {"base"}}
+
+
+def test_a_module_of_the_same_package_comes_first(tmp_path: Path):
+    """In the folder of an old version, imports meant the files of the new one."""
+    code = {"A.lean": "theorem base : 1 = 1 := rfl\n", "B.lean": "import A\ntheorem second : 2 = 2 := base\n"}
+    files = {f"{folder}{name}": text for folder in ("", "Old/") for name, text in code.items()}
+    files |= {"lakefile.toml": "", "Old/lakefile.toml": ""}
+    [folder] = lean.build(write(tmp_path / "in", files), tmp_path / "out")
+    assert judged(folder) == {"second": {"base"}, "second#2": {"base#2"}}
 
 
 @pytest.mark.parametrize(
@@ -361,6 +372,7 @@ namespace N
 export M (one)
 structure Nat where
   low : ℕ
+export Nat (low)
 @[simps] def shift : Nat := ⟨0⟩
 theorem symm : 3 = 3 := rfl
 theorem ext : 4 = 4 := rfl
@@ -382,6 +394,7 @@ end N
         ("theorem N.two : 2 = 2 := by simp [shift_low, N.shift_low_x]", {"N.shift"}),
         ("theorem N.two : 2 = 2 := by simp [Nat.le_succ, Nat.low]", {"N.Nat"}),
         ("theorem N.two : 2 = 2 := by simp [Nat.le_succ]", set()),
+        ("theorem N.two : 2 = 2 := by simp [low]", {"N.Nat"}),
         ("theorem two : 2 = 2 := N.Nat.made_by_a_command", {"N.Nat"}),
         ("theorem N.two : 2 = 2 := θ.low", {"N.θ.low"}),
         ("theorem two : 2 = 2 := by rw [N.«θ».low]", {"N.θ.low"}),

@@ -58,6 +58,7 @@ _IN_STATEMENT = re.compile(
 )
 PROVED = ("theorem", "lemma")
 _DECLARES = re.compile(rf"(?:\s*\(priority[^()]*\))?\s*(?P<name>{NAME})(?:\.\{{[^}}]*\}})?")
+_ALONE = re.compile(rf"{NAME}(?:\.\{{[^}}]*\}})?")
 _HERE = re.compile(rf"[ \t]+({NAME})")
 _IMPORT = re.compile(rf"^(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?({NAME})", re.MULTILINE)
 _OPENED = re.compile(rf"({NAME})(?:\s*\(([^)]*)\)|\s+hiding\b([^()]*))?")
@@ -680,6 +681,8 @@ def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set
     if binder.type in omitted or binder.name in omitted:
         return binder.name in wanted and binder.name != ""
     if binder.name in wanted and binder.name:
+        return True
+    if binder.style == "[" and _ALONE.fullmatch(binder.type):  # no variable that it needs is missing
         return True
     names = {other.name for other, _ in known.values() if other.name}
     # An instance that names no variable hides some behind a notation, and is taken with any variable.

@@ -415,7 +415,7 @@ def test_the_miniature_is_the_bundled_blueprint(built: dict[str, Path]):
             "variable {T : Type} [C T] [D] (x : T)\ntheorem a : x = x := b",
             ["theorem a {T : Type} [C T] [D] (x : T) : x = x"],
         ),
-        ("variable {T : Type} [C T] [D.{u}]\ntheorem a : 1 = 1 := b", ["theorem a [D.{u}] : 1 = 1"]),
+        ("variable {T : Type} [C T] [D.{u}] (m : M T) [m.C]\ntheorem a : 1 = 1 := b", ["theorem a [D.{u}] : 1 = 1"]),
         (
             "variable (n : ℕ) (h : n = 1)\ninclude h\ntheorem a : b := c\nomit h\ntheorem d : b := c",
             ["theorem a (n : ℕ) (h : n = 1) : b", "theorem d : b"],

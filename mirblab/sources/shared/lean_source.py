@@ -682,9 +682,9 @@ def _is_taken(known: dict[int, tuple[Binder, set[str]]], place: int, wanted: set
         return binder.name in wanted and binder.name != ""
     if binder.name in wanted and binder.name:
         return True
-    if binder.style == "[" and _ALONE.fullmatch(binder.type):  # no variable that it needs is missing
-        return True
     names = {other.name for other, _ in known.values() if other.name}
+    if binder.style == "[" and _ALONE.fullmatch(binder.type) and not mentions & names:  # it lacks no variable
+        return True
     # An instance that names no variable hides some behind a notation, and is taken with any variable.
     return binder.style == "[" and (mentions & names <= wanted if mentions & names else bool(names & wanted))
 

@@ -31,6 +31,9 @@ _LETTER = re.compile(r"[^\W\d_][\d'₀-₉]*")
 _ASSOCIATIVE = frozenset("U!plus U!times U!and U!or U!union U!intersect".split())
 _QUANTIFIER = "O!forall"
 _CLOSERS = ")]}⟩⟧⦄⌋⌉⟫⟯"
+_CLOSING = frozenset([*_CLOSERS, "|", "‖"])
+_SUBSCRIPTS = re.compile("[ₐ-ₜᵢ-ᵪ]+")
+_HOLE = "·"  # the argument of a function in parentheses, (· + 1) of Lean
 _OPENERS = frozenset("( [ { ⦃ `( `{".split())
 _BRACKETS = {"|": "F!abs", "`|": "F!abs", "‖": "O!norm", "⌊": "F!floor", "⌈": "F!ceiling", "#|": "#", "#|`": "#"}
 
@@ -100,6 +103,7 @@ class _Reading:
         self.bound: set[str] = set()
         self.spines: set[int] = set()  # applications, which take further arguments
         self.closers: list[str] = []
+        self.has_hole = False
 
     def whole(self) -> Tree:
         parts: list[int] = []
@@ -165,9 +169,10 @@ class _Reading:
                     break
                 pieces = [grown.add(token, [self.applied(pieces), self.operand()])]
                 continue
-            if (
+            is_operand = self.is_dotted()
+            if not is_operand and (
                 pieces
-                and (token in language.postfixes or token[:2] == "%:")
+                and (token in language.postfixes or token[:2] == "%:" or self.is_mark())
                 or token[0] == "."
                 and len(token) > 1
                 and token[1] not in "."
@@ -176,7 +181,7 @@ class _Reading:
                 if pieces:
                     pieces[-1] = self.projected(token, pieces[-1])
                 continue
-            is_operand = self.is_binder(token) or token in self.bound or self.is_notation()
+            is_operand = is_operand or self.is_binder(token) or token in self.bound or self.is_notation()
             joins = bool(pieces) and not is_operand
             tight = language.tightness(token) if joins or token == ":=" else -1
             if tight < 0 or token in language.silent or opens:
@@ -191,7 +196,7 @@ class _Reading:
             common = language.spelled.get(token, token)
             left = self.applied(pieces)
             if tight == APPLIED:
-                pieces = [left] if self.peek()[:1] == "." else [self.piped(token, left)]
+                pieces = [left] if token == "|>" and self.peek()[:1] == "." else [self.piped(token, left)]
                 continue
             if tight == ASCRIBED and language is ROCQ and self.closers[-1:] == ["}"]:  # {homo f : x y / R x y}
                 self.names({"/"})
@@ -239,6 +244,17 @@ class _Reading:
         if self.language is not LEAN or self.peek() != "|" or not any(self.is_glued[self.at : self.at + 1]):
             return False
         return not has_left or not self.is_glued[self.at - 1] and self.closers[-1:] != ["}"]
+
+    def is_dotted(self) -> bool:
+        """Return whether a name of Lean without its namespace comes next, .atTop, which a blank parts from a term."""
+        token, is_glued = self.peek(), self.at > 0 and self.is_glued[self.at - 1]
+        is_name = self.language is LEAN and token[0] == "." and token[1:2].isalpha()
+        return is_name and (not is_glued or self.tokens[self.at - 1] in "([{⟨⟦⦃")
+
+    def is_mark(self) -> bool:
+        """Return whether subscripts alone follow a bracket of Lean without a blank, as in ‖x‖ₑ."""
+        is_behind = self.language is LEAN and self.is_glued[self.at - 1] and self.tokens[self.at - 1] in _CLOSING
+        return is_behind and _SUBSCRIPTS.fullmatch(self.peek()) is not None
 
     def is_end(self, token: str) -> bool:
         if token in _CLOSERS or token in (",", ";", ">>", "]>", "then", "else", "end") or token in self.language.ends:
@@ -290,6 +306,11 @@ class _Reading:
             return self.cases()
         if "0" <= token[0] <= "9":
             return grown.add(f"N!{token}")
+        if token == _HOLE and language is LEAN:
+            self.has_hole = True
+            return grown.add(f"V!{_HOLE}")
+        if token[0] == ".":
+            return self.named(token[1:])
         if language is ROCQ and token[0] in "'\\`":
             return self.notation(token)
         if token[0].isalpha() or token[0] in "_'«":
@@ -513,6 +534,7 @@ class _Reading:
         divider, closer = DIVIDERS.get(opener, ""), self.language.fences[opener]
         self.closers.append(divider or closer)
         elements: list[int] = []
+        around, self.has_hole = self.has_hole, self.has_hole and opener != "("
         while self.at < len(self.tokens):
             before = self.at
             if self.peek() not in _CLOSERS and (
@@ -525,6 +547,10 @@ class _Reading:
                 break
             self.at += 1 if token in (",", ";", divider) or self.at == before or token in self.language.ends else 0
         self.closers.pop()
+        if opener == "(":
+            if self.has_hole and len(elements) == 1:
+                elements = [self.grown.add("O!lambda", elements)]
+            self.has_hole = around
         if opener in ("(", ".(", ".[", "%[") and len(elements) == 1:
             return elements[0]
         if opener == "{" and len(elements) == 1:

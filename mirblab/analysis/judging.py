@@ -389,8 +389,9 @@ def disagreement(firsts: Sequence[pd.DataFrame]) -> pd.Series:
     >>> disagreement([one, one.head(1)]).round(3).to_dict()
     {('q', 'a'): 0.0, ('q', 'b'): 0.631}
     """
-    gains = [(1 / np.log2(1 + run.set_index(_KEY)["rank"])).rename(str(number)) for number, run in enumerate(firsts)]
-    ordered = np.sort((table := pd.concat(gains, axis=1).fillna(0)).to_numpy(), axis=1)
+    gains = [1 / np.log2(1 + run.set_index(_KEY)["rank"]) for run in firsts]
+    table = pd.concat(gains, axis=1, keys=range(len(gains))).fillna(0)
+    ordered = np.sort(table.to_numpy(), axis=1)
     n_below = np.arange(len(gains))  # of the other runs; the value is added for each of these, subtracted for the rest
     return pd.Series((ordered * (2 * n_below + 1 - len(gains))).sum(axis=1), table.index)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -102,6 +102,13 @@ def is_formal(text: str) -> str:
     """
     found = next((name for name, pattern in _LANGUAGES if pattern.search(text)), "")
     return "" if found == "Lean" and has_marked_formula(text) else found
+
+
+def english_stemmer() -> Callable[[str], str]:
+    """Return the function that reduces a word in lower case to its stem (Snowball English)."""
+    import Stemmer
+
+    return Stemmer.Stemmer("english").stemWord
 
 
 def has_marked_formula(text: str) -> bool:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from mirblab.core.errors import unknown
-from mirblab.formula.in_text import STOP_WORDS, split_text
+from mirblab.formula.in_text import STOP_WORDS, english_stemmer, split_text
 from mirblab.formula.ngrams import latex_ngrams
 from mirblab.formula.ngrams import pya0_symbols as pretokens
 
@@ -185,7 +185,7 @@ def _read_prose(term: Callable[[str], object]) -> Reader:
 
 def _read_words(term: Callable[[str], object], stem: bool = False) -> Reader:
     """Read lower-case words of two or more characters without stop words, as bm25s does; *stem*: Snowball English."""
-    root = _stemmer() if stem else str
+    root = english_stemmer() if stem else str
     memo = _Memo(lambda word: term(root(word)))
     return lambda text: [memo[word] for word in _WORD.findall(text.lower()) if word not in STOP_WORDS]
 
@@ -237,7 +237,7 @@ class MathAnalysis:
 
     @cached_property
     def _root(self) -> Callable[[str], str]:
-        return _stemmer() if self.stem else str
+        return english_stemmer() if self.stem else str
 
     def __call__(self, surface: str) -> tuple[str, ...]:
         if surface in SPELLINGS:
@@ -282,12 +282,6 @@ def _greek(letter: str) -> str:
         return ""
     name = unicodedata.name(letter, "").split()
     return name[-1].lower() if name and name[0] == "GREEK" and name[-1].lower() in GREEK else ""
-
-
-def _stemmer() -> Callable[[str], str]:
-    import Stemmer
-
-    return Stemmer.Stemmer("english").stemWord
 
 
 def _tokenize_all(read: Callable[[], Reader], texts: Iterable[str]) -> Tokens:

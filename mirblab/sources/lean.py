@@ -191,11 +191,9 @@ def required_files(root: Path, files: Mapping[str, LeanFile]) -> dict[str, list[
 def _source_folders(folder: Path) -> list[str] | None:
     """Return the source folders that a lakefile names, None for a folder without a lakefile."""
     lakes = [path.read_text("utf-8", "replace") for path in sorted(folder.glob("lakefile.*"))]
-    return (
-        sorted({f"{Path(inner).as_posix()}/" for text in lakes for inner in _SOURCE_FOLDER.findall(text)})
-        if lakes
-        else None
-    )
+    if not lakes:
+        return None
+    return sorted({f"{Path(inner).as_posix()}/" for text in lakes for inner in _SOURCE_FOLDER.findall(text)})
 
 
 class Library:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
@@ -15,6 +14,7 @@ from mirblab.formula.in_text import (
     FormulaReader,
     TextFormulas,
     count_prose_words,
+    english_stemmer,
     has_marked_formula,
     is_formal,
     looks_like_rocq,
@@ -38,6 +38,7 @@ _PARTS_FOLLOW = "\0"  # stands before parts of names, and in no text
 # What LaTeX and statements call differently: sets of numbers are no variables there, and one arrow implies.
 _STATED = {f"V!{letter}": letter for letter in "ℕℤℚℝℂ"} | {"O!iff": "F!↔", "O!implies": "F!→", "O!maps-to": "O!lambda"}
 _NAMES = "?names"  # the root of their tree: a wildcard, so that it has no token
+_stemmer = cache(english_stemmer)
 
 
 def statement_sources(text: str, language: str, is_statement: bool) -> list[str]:
@@ -90,13 +91,6 @@ def name_parts(text: str, *, stem: bool = False) -> list[str]:
 def _parts(name: str, stem: bool) -> str:
     reduce = _stemmer() if stem else str
     return " ".join(reduce(part.lower()) for part in _PART.findall(name) if len(part) > 1)
-
-
-@cache
-def _stemmer() -> Callable[[str], str]:
-    import Stemmer
-
-    return Stemmer.Stemmer("english").stemWord
 
 
 def _words(text: str) -> str:

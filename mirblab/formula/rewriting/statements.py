@@ -425,9 +425,8 @@ def dropped_conditions(text: str) -> list[Change]:
     hidden, changes = blank_formulas(text), list[Change]()
     for start, end, is_last in _condition_spans(hidden):
         for joined in reversed(list(_AND.finditer(hidden[:end], start))):
-            is_list = (
-                "," in hidden[start : joined.start()] and "," not in joined[0]
-            )  # "A, B and C" may be a list of other things
+            # "A, B and C" may be a list of other things.
+            is_list = "," in hidden[start : joined.start()] and "," not in joined[0]
             if not (is_last and is_list) and _is_condition(text, hidden, start, joined):
                 changes.append(Change(joined.start(), joined.end("clause"), ""))
                 break

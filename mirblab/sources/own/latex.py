@@ -530,7 +530,8 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     texts = {name: boxes.define_boxes(latex.drop_environments(text, nodes.CODE)) for name, text in texts.items()}
     texts = choose_branches(texts)
     documents = find_documents(texts)
-    macros, anew = _macros(texts, documents, odd)
+    places = find_places(texts, documents)
+    macros, anew = _macros(texts, documents, places, odd)
     plain = [expand_macros(drop_line_marks(text), _theorem_macros(macros[name]), odd) for name, text in texts.items()]
     printed = _printed(plain)
     proofs = {name: like for name, words in printed.items() if (like := classify_words(words))}
@@ -545,7 +546,7 @@ def read_latex(files: Mapping[str, Path], encoding: str = "") -> LatexContent:
     kinds -= {*PROOFS, *proofs}
     boxed = {name: prefix for text in plain for name, prefix in _boxed(text) if name not in proofs}
     external = find_external_documents(texts, documents)
-    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, find_places(texts, documents), external)
+    content = LatexContent(kinds | boxed.keys(), printed, boxed, odd, places, external)
     hidden = {name for text in plain for names in _EXCLUDED.findall(text) for name in names if name}
     written_macros: dict[int, dict[str, Macro]] = {}  # by document, whose files share one table of commands
     ready: dict[str, str] = {}
@@ -661,10 +662,8 @@ def _environments(macros: Mapping[str, Macro], kinds: Collection[str], plain: It
         elif name in PROOFS:
             continue
         elif not holds and (like := classify_environment(name, begin.body)):
-            named = [
-                heading.partition("]")[0].strip("["),
-                *_LABEL_ARGUMENT.findall(begin.body),
-            ]  # Solution of \ref{ex:#1}
+            # Solution of \ref{ex:#1}
+            named = [heading.partition("]")[0].strip("["), *_LABEL_ARGUMENT.findall(begin.body)]
             heading = f"[{' '.join(named)}]" if any(named) else ""
             opened, closed = rf"\begin{{{like}}}{heading}", rf"\end{{{like}}}"
         written[command] = Macro(begin.arguments, opened)
@@ -827,7 +826,7 @@ def _drop_bookmark_definitions(text: str) -> str:
 
 
 def _macros(
-    texts: Mapping[str, str], documents: Documents, odd: Counter[str]
+    texts: Mapping[str, str], documents: Documents, places: Mapping[str, tuple[int, Place]], odd: Counter[str]
 ) -> tuple[dict[str, dict[str, Macro]], dict[str, dict[str, Macro]]]:
     """Return for each file the commands of its documents, the last definition of each, and those that count there.
 
@@ -849,7 +848,7 @@ def _macros(
         made[scope] = {c: _PACKAGES_COMMANDS[c] for c in internal & _PACKAGES_COMMANDS.keys()} | usable
     odd["definitions of commands that use themselves"] += len(circular)
     last = {name: made[scopes[name]] for name in texts}
-    return last, _defined_anew(texts, defined, last, find_places(texts, documents))
+    return last, _defined_anew(texts, defined, last, places)
 
 
 def _defined_anew(

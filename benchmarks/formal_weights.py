@@ -1,19 +1,19 @@
 """formal_weights: what each kind of token is worth in statements for proof assistants, with the power of rarity and b.
 
     python benchmarks/formal_weights.py [--collections a,b] [--queries 500] [--split dev] [--power 1,1.5] [--b 0.75,1]
-    python benchmarks/formal_weights.py --collections views-informal-type,... --documents 20000 --names 1,2,3
+    python benchmarks/formal_weights.py --collections views-informal-type,... --documents 8000 --names 1,2,3 --k3 1,inf
 
-Each setting is evaluated on the dev splits of the collections. `search.FORMAL_WEIGHTS` and `FORMAL_LENGTH` had the best
-mean; `FORMAL_POWER`, the power of a token's rarity, was chosen on the train splits with `--split train --queries 1000`.
-The test splits, the views of Lean declarations and HOL have no part in that choice. `PROSE_POWER`, `PROSE_LENGTH` and
-`PROSE_NAMES`, between prose and statements, were chosen with the second command on the dev splits of mathlib-informal
-and of the four views with informal texts.
+Each setting is evaluated on the dev splits of the collections. `search.FORMAL_WEIGHTS` and the b of `STATEMENTS` had
+the best mean; its power of a token's rarity was chosen on the train splits with `--split train --queries 1000`. The
+test splits, the views of Lean declarations and HOL have no part in that choice. `PROSE`, between prose and statements,
+was chosen with the second command on the dev splits of mathlib-informal and of the four views with informal texts, its
+k3 also on the queries of eight of the 23 blueprints.
 """
 
 from __future__ import annotations
 
 import argparse
-from itertools import product
+from itertools import product, starmap
 
 import pandas as pd
 
@@ -26,6 +26,7 @@ from mirblab.formula.tokens import KINDS
 from mirblab.sources import catalogue
 
 COLLECTIONS = "setmm,mathcomp-premise"
+SETTING = ["weights", "power", "b", "k3", "names"]
 WEIGHTS = {
     "of formulas": tuple(TOKEN_WEIGHTS.values()),
     "chosen": tuple(search.FORMAL_WEIGHTS.values()),
@@ -36,18 +37,16 @@ WEIGHTS = {
 }
 
 
-def rows(collection: Collection, grid: list[tuple[float, float, float]]) -> list[dict]:
+def rows(collection: Collection, grid: list[search.Counting]) -> list[dict]:
     """Return the mean nDCG@10 of each choice of weights and setting of BM25."""
     prepared, found = search.IndexedFormulas.of(collection), []
-    for name, (power, b, names) in product(WEIGHTS, grid):
-        search.FORMAL_POWER, search.FORMAL_LENGTH = power, b
-        search.PROSE_POWER, search.PROSE_LENGTH, search.PROSE_NAMES = power, b, names
+    for name, counting in product(WEIGHTS, grid):
+        search.STATEMENTS = search.PROSE = counting
         weights = dict(zip(KINDS, WEIGHTS[name], strict=True))
         hits = prepared.search(collection.query_texts, 100, collection.candidates, weights=weights)
         run = runs.from_positions(*hits, collection.query_ids, collection.doc_ids, name, collection.name)
         value = float(measures.mean(measures.evaluate(run, collection, "nDCG@10")).value.item())
-        setting = {"weights": name, "power": power, "b": b, "names": names}
-        found.append(setting | {"collection": collection.name, "value": value})
+        found.append({"weights": name, **vars(counting), "collection": collection.name, "value": value})
     return found
 
 
@@ -59,16 +58,20 @@ def main() -> None:
     parser.add_argument("--split", default="dev")
     parser.add_argument("--power", default="1,1.5")
     parser.add_argument("--b", default="0.75,1")
+    parser.add_argument("--k3", default="inf")
     parser.add_argument("--names", default="1", help="weights of names' parts between prose and statements")
     parser.add_argument("--documents", type=int, default=0, help="search among so many only (0: all)")
     given = parser.parse_args()
-    grid = list(product(*(map(float, values.split(",")) for values in (given.power, given.b, given.names))))
+    values = (given.power, given.b, given.k3, given.names)
+    grid = list(starmap(search.Counting, product(*(map(float, each.split(",")) for each in values))))
     found = [
         row
         for name in given.collections.split(",")
         for row in rows(catalogue.load(name, given.split).sample(given.queries, n_documents=given.documents), grid)
     ]
-    table = pd.DataFrame(found).pivot(index=["weights", "power", "b", "names"], columns="collection", values="value")
+    table = pd.DataFrame(found).pivot(
+        index=["weights", "power", "b", "k3", "names"], columns="collection", values="value"
+    )
     table["mean"] = table.mean(axis=1)
     print((100 * table.sort_values("mean", ascending=False)).round(2).to_string())
 

@@ -39,7 +39,7 @@ from mirblab.formula.tree import Tree
 
 # Raised by one whenever a formula gives other tokens; otherwise a test fails.
 VERSION = "5"
-FORMAL_VERSION = "10"  # the same for statements in the languages of proof assistants
+FORMAL_VERSION = "11"  # the same for statements in the languages of proof assistants
 SERIAL_BATCHES = 2  # starting processes for fewer batches takes longer than it saves
 MOST_PROCESSES = 8
 BATCH_FORMULAS = 1 << 13  # formulas whose tokens are counted together

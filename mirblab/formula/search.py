@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,17 +25,31 @@ from mirblab.formula.tokens import KIND_MASK, KINDS
 from mirblab.formula.tree import Tree
 
 # Raised by one whenever the runs of this kind change; otherwise tests/retrieval/test_golden_runs.py fails.
-RUNS_VERSION = 15
+RUNS_VERSION = 16
 
-K1, LENGTH = 1.2, 0.75  # the usual ones of BM25; no others do better on held-out topics of both years of ARQMath
+K1 = 1.2  # BM25's usual one
+_AT_ONCE = 256  # queries
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How `score_texts` counts: the *power* of rarity, BM25's *b* and *k3*, and how often parts of *names* count."""
+
+    power: float = 1.0
+    b: float = 0.75
+    k3: float = math.inf
+    names: float = 1.0
+
+
+POSTS = Counting()  # as usual in BM25; no k1 and b do better on held-out topics of both years of ARQMath
 # For statements in the languages of proof assistants, chosen on the dev splits of setmm and mathcomp-premise together:
 # benchmarks/formal_weights.py. A common subterm says more there than a common sign, and long statements count less.
 # The power of rarity was chosen on the train splits of these and of two more libraries of Rocq.
 FORMAL_WEIGHTS = dict(zip(KINDS, (2.0, 0.25, 0.5, 0.25, 0.5, 2.0), strict=True))
-FORMAL_POWER, FORMAL_LENGTH = 1.5, 1.0
-# Between prose and statements, whose names say in words what they state: chosen on dev splits by the same script.
-PROSE_POWER, PROSE_LENGTH, PROSE_NAMES = 1.0, LENGTH, 2.0
-_AT_ONCE = 256  # queries
+STATEMENTS = Counting(power=1.5, b=1.0)
+# Between prose and statements, whose names say in words what they state: chosen on dev splits by the same script. Prose
+# repeats its variables more often than a statement does, and so repetitions count less.
+PROSE = Counting(k3=1.0, names=2.0)
 
 
 @dataclass(frozen=True)
@@ -98,10 +113,8 @@ class IndexedFormulas:
         queries = list(_read_texts(self.source, texts, len(texts) if n_queries is None else n_queries, titles))
         if self.source.language:
             trees, used = [[self.source.tree(part) for part in query] for query in queries], self.weights(weights)
-            power, length, names = FORMAL_POWER, FORMAL_LENGTH, 1.0
-            if self.source.has_prose:
-                power, length, names = PROSE_POWER, PROSE_LENGTH, PROSE_NAMES
-            scores = score_texts(self.index, self.documents, trees, used, power=power, length=length, names=names)
+            counting = PROSE if self.source.has_prose else STATEMENTS
+            scores = score_texts(self.index, self.documents, trees, used, counting)
             return _rank_documents(scores, candidates, depth)
         if self.is_single and max(map(len, queries), default=0) <= 1:
             single = [query[0] if query else "" for query in queries]
@@ -149,19 +162,16 @@ def score_texts(
     documents: TextFormulas,
     queries: Sequence[Sequence[str | Tree]],
     weights: Mapping[str, float] | None = None,
-    *,
-    power: float = 1.0,
-    length: float = LENGTH,
-    names: float = 1.0,
+    counting: Counting = POSTS,
 ) -> Iterator[np.ndarray]:
     """Yield for each query, a list of formulas (LaTeX or trees), the score of every text, float32 (n_texts,), 0 and up.
 
     The tokens of all formulas of a text are one bag, scored by BM25 (Robertson and Zaragoza 2009): a token that the
-    query has c times and the text n times earns c · w · n (k + 1) / (n + k (1 - b + b · l)), where k is 1.2, b is
-    *length*, w the weight of its kind times its rarity r among the texts, and l, the number of tokens, is 1 on average.
-    With another *power* r is raised to it and divided so that the rarest tokens keep theirs, which leaves the size of
-    scores as it is for sums with others. Parts of names (`statements.name_parts`) count *names* times. *index* has the
-    formulas of *documents* in their order; *weights* are those of kinds of tokens.
+    query has c times and the text n times earns c (k3 + 1) / (c + k3) · w · n (k1 + 1) / (n + k1 (1 - b + b · l)),
+    where k1 is 1.2, w the weight of its kind times its rarity r among the texts, and l, the number of tokens, is 1 on
+    average. With another power r is raised to it and divided so that the rarest tokens keep theirs, which leaves the
+    size of scores as it is for sums with others. Parts of names (`statements.name_parts`) count *counting*.names
+    times. *index* has the formulas of *documents* in their order; *weights* are those of kinds of tokens.
 
     >>> from mirblab.formula.in_text import collect_formulas
     >>> documents = collect_formulas(["With $x^2$ and $y$", "$z$"], bare=False)
@@ -177,27 +187,30 @@ def score_texts(
     sizes = [np.bincount(part.postings >> COUNT_BITS, part.postings & COUNT_MASK, part.n) for part in segments]
     lengths = owners @ np.concatenate([np.zeros(0), *sizes])
     average = lengths[lengths > 0].mean() if lengths.any() else 1.0
-    excess = K1 * (1 - length + length * lengths / average)
+    excess = K1 * (1 - counting.b + counting.b * lengths / average)
     rarest = np.log1p(max(1, len(lengths)))  # the rarity of a token of one text
     for start in range(0, len(queries), _AT_ONCE):
-        asked = [_query_tokens(index, query, names) for query in queries[start : start + _AT_ONCE]]
+        asked = [_query_tokens(index, query, counting) for query in queries[start : start + _AT_ONCE]]
         keys = np.unique(np.concatenate([own for own, _ in asked]))
         bags = (_occurrences(segments, keys) @ owners.T).tocsr()  # tokens by texts
         bags.data = bags.data * (K1 + 1) / (bags.data + excess[bags.indices])
         rare = rarity(len(lengths), np.diff(bags.indptr))
-        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rare * (rare / rarest) ** (power - 1)
+        worth = kinds[(keys & KIND_MASK).astype(np.int64)] * rare * (rare / rarest) ** (counting.power - 1)
         for own, counts in asked:
             rows = np.searchsorted(keys, own)
             yield (bags[rows].T @ (counts * worth[rows])).astype(np.float32)
 
 
-def _query_tokens(index: Index, query: Sequence[str | Tree], names: float) -> tuple[np.ndarray, np.ndarray]:
-    found = index.queries(list(query))
-    worth = [names if isinstance(tree, Tree) and is_names(tree) else 1.0 for tree in query]
-    keys = np.concatenate([np.empty(0, np.uint64), *(own.keys for own in found)])
-    counts = np.concatenate([np.empty(0), *(own.counts * each for own, each in zip(found, worth, strict=True))])
+def _query_tokens(index: Index, query: Sequence[str | Tree], counting: Counting) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a query's tokens, each once, and how much each of them counts."""
+    found, nothing = index.queries(list(query)), np.empty(0)
+    keys = np.concatenate([nothing.astype(np.uint64), *(own.keys for own in found)])
+    counts = np.concatenate([nothing, *(own.counts for own in found)])
     keys, place = np.unique(keys, return_inverse=True)
-    return keys, np.bincount(place, counts, len(keys))
+    counts = np.bincount(place, counts, len(keys))
+    of_names = [own.keys for own, tree in zip(found, query, strict=True) if isinstance(tree, Tree) and is_names(tree)]
+    worth = np.where(np.isin(keys, np.concatenate([keys[:0], *of_names])), counting.names, 1.0)
+    return keys, worth * counts * (1 + 1 / counting.k3) / (1 + counts / counting.k3)
 
 
 def _occurrences(segments: Sequence[Segment], keys: np.ndarray) -> Any:

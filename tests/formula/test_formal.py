@@ -416,6 +416,23 @@ def test_sets_of_numbers_and_arrows_are_those_of_statements() -> None:
         assert read_source(f"${latex}$", "Lean").labels == read_source(lean, "Lean").labels
 
 
+def test_numbered_variables_are_those_of_statements() -> None:
+    """A subscript that is a number belongs to the name; another one does not, nor the index of a set of numbers."""
+    assert read_source("$E_2 + x_{12}$", "Lean") == read_source("E₂ + x₁₂", "Lean")
+    assert read_source("$x_1^2 = y$", "Lean") == read_source("x₁ ^ 2 = y", "Lean")
+    for latex in ("x_i", "x_{1,2}", r"\mathbb{Z}_2", "2_1"):
+        assert "O!SUB" in read_source(f"${latex}$", "Lean").labels
+    assert "O!SUB" in read_source("$x_1$", "Metamath").labels
+
+
+def test_numbers_are_parts_of_names() -> None:
+    """Statements are cited by number; a digit alone, as behind a variable, says too little."""
+    assert name_parts("theorem Equation1648_not_implies_Equation206 (x1 : G)") == [
+        "\0equation 1648 not implies equation 206"
+    ]
+    assert name_parts("Equation 1648 and 2", stem=True) == ["\0equat 1648 and"]
+
+
 def test_a_stored_index_of_statements_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not that of the same texts read as LaTeX, nor that of other code."""
     monkeypatch.setattr(index, "_WORTH_STORING", 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 import signal
 import subprocess
@@ -132,9 +133,20 @@ def test_the_power_of_rarity_leaves_the_rarest_tokens_as_they_are():
     """A query of one number has two tokens, which are here in one of three texts or in two of them."""
     owned = in_text.collect_formulas(["$1$", "$1$ again", "$3$"], bare=False)
     index = Index.build(zip("ab", owned.formulas, strict=True))
-    once, twice = (list(formula_search.score_texts(index, owned, [["1"], ["3"]], power=power)) for power in (1.0, 2.0))
+    countings = (formula_search.Counting(power=power) for power in (1.0, 2.0))
+    once, twice = (list(formula_search.score_texts(index, owned, [["1"], ["3"]], counting=each)) for each in countings)
     assert twice[1][2] == pytest.approx(once[1][2], 1e-5) and once[1][2] > 0
     assert twice[0][0] / once[0][0] == pytest.approx(np.log1p(3 / 2) / np.log1p(3), 1e-5)
+
+
+@pytest.mark.parametrize(("k3", "wanted"), [(math.inf, 3.0), (1.0, 3 * 2 / (3 + 1)), (3.0, 3 * 4 / (3 + 3))])
+def test_repetitions_in_a_query_count_as_k3_says(k3: float, wanted: float):
+    """What a query has c times counts c (k3 + 1) / (c + k3), worked by hand for a number that stands there thrice."""
+    owned = in_text.collect_formulas(["$1$", "$3$"], bare=False)
+    index = Index.build(zip("ab", owned.formulas, strict=True))
+    counting = formula_search.Counting(k3=k3)
+    once, thrice = formula_search.score_texts(index, owned, [["1"], ["1"] * 3], counting=counting)
+    assert thrice[0] / once[0] == pytest.approx(wanted, 1e-5) and once[0] > 0
 
 
 def test_several_formulas_of_a_formula_query_count_by_their_lengths(make_folder: Callable):

@@ -30,13 +30,14 @@ METAMATH = "Metamath"
 READ = (*LANGUAGES, METAMATH)  # the languages whose statements have operator trees
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"(?<![^\s(])`(?=\S)[^`\n]*\w[^`\n]*(?<=\S)`(?![\w`])")
-_NAME = re.compile(r"[^\W\d][\w']+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_NAME = re.compile(r"[^\W\d][\w']+|\d+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 # Words of the languages, which say nothing of what a statement is about.
 _RESERVED = frozenset("Prop Sort Type abbrev class def exists forall fun in instance lemma structure theorem".split())
 _PARTS_FOLLOW = "\0"  # stands before parts of names, and in no text
 # What LaTeX and statements call differently: sets of numbers are no variables there, and one arrow implies.
 _STATED = {f"V!{letter}": letter for letter in "ℕℤℚℝℂ"} | {"O!iff": "F!↔", "O!implies": "F!→", "O!maps-to": "O!lambda"}
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _NAMES = "?names"  # the root of their tree: a wildcard, so that it has no token
 _stemmer = cache(english_stemmer)
 
@@ -75,12 +76,12 @@ def is_quoting(text: str) -> bool:
 def name_parts(text: str, *, stem: bool = False) -> list[str]:
     r"""Return as one source the parts of the names in a statement or of its own name; none where there are no names.
 
-    Libraries make names of the words for what a statement says, and so the words of prose are names of one part. Each
-    name counts once; its parts are in lower case and have two letters at least, and with *stem* are reduced to their
-    stems (Snowball English). `read_source` makes leaves of them.
+    Libraries make names of the words for what a statement says, and so the words and numbers of prose are names of one
+    part. Each name counts once; its parts are in lower case and have two characters at least, and with *stem* are
+    reduced to their stems (Snowball English). `read_source` makes leaves of them.
 
-    >>> name_parts("theorem Finset.sum_comm : f x = mulrC"), name_parts("Sums commute.", stem=True)
-    (['\x00finset sum comm mulr'], ['\x00sum commut'])
+    >>> name_parts("theorem Finset.sum_comm : Eq1648 x = mulrC"), name_parts("Sums commute.", stem=True)
+    (['\x00finset sum comm eq 1648 mulr'], ['\x00sum commut'])
     """
     names = [name for name in dict.fromkeys(_NAME.findall(text)) if name not in _RESERVED]
     parts = " ".join(filter(None, (_parts(name, stem) for name in names)))
@@ -108,13 +109,32 @@ def read_source(source: str, language: str) -> Tree:
         return _row(_NAMES, [f"T!{part}" for part in source[1:].split()])
     if len(source) > 1 and source[0] == "$" == source[-1]:
         tree = operator_tree(parse_latex(source[1:-1]))
-        if language == METAMATH:
-            return tree
-        return Tree([_STATED.get(label, label) for label in tree.labels], tree.parents, tree.relations)
+        return tree if language == METAMATH else _as_stated(tree)
     try:
         return read_metamath(source) if language == METAMATH else read_term(source, language)
     except RecursionError:
         return _row("W!", [f"V!{word}" if len(word) == 1 and word.isalpha() else word for word in source.split()])
+
+
+def _as_stated(tree: Tree) -> Tree:
+    """Return the tree of a LaTeX formula as statements have it: with their labels, and with the variable x₁ for x_1."""
+    labels, parents = [_STATED.get(label, label) for label in tree.labels], tree.parents
+    joined = {node for node in range(len(tree)) if _is_numbered(labels, parents, node)}
+    for node in joined:
+        labels[node] = labels[node + 1] + labels[node + 2].removeprefix("N!").translate(_SUBSCRIPTS)
+    kept = [node for node, parent in enumerate(parents) if parent not in joined]
+    places = {node: place for place, node in enumerate(kept)} | {-1: -1}
+    parents = [places[parents[node]] for node in kept]
+    return Tree([labels[node] for node in kept], parents, "".join(tree.relations[node] for node in kept))
+
+
+def _is_numbered(labels: list[str], parents: list[int], node: int) -> bool:
+    """Return whether a node is a variable with a number as its subscript, with two leaves and no other descendant."""
+    if labels[node] != "O!SUB" or parents[node + 1 : node + 3] != [node, node]:
+        return False
+    variable, number = labels[node + 1 : node + 3]
+    is_last = all(parent < node for parent in parents[node + 3 : node + 4])
+    return is_last and variable.startswith("V!") and re.fullmatch(r"N![0-9]+", number) is not None
 
 
 def is_names(tree: Tree) -> bool:

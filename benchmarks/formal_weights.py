@@ -69,9 +69,7 @@ def main() -> None:
         for name in given.collections.split(",")
         for row in rows(catalogue.load(name, given.split).sample(given.queries, n_documents=given.documents), grid)
     ]
-    table = pd.DataFrame(found).pivot(
-        index=["weights", "power", "b", "k3", "names"], columns="collection", values="value"
-    )
+    table = pd.DataFrame(found).pivot(index=SETTING, columns="collection", values="value")
     table["mean"] = table.mean(axis=1)
     print((100 * table.sort_values("mean", ascending=False)).round(2).to_string())
 

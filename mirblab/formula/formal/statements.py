@@ -22,7 +22,7 @@ from mirblab.formula.in_text import (
     number_formulas,
     split_at_formulas,
 )
-from mirblab.formula.latex.parser import parse_latex
+from mirblab.formula.latex.parser import LOWERED, parse_latex
 from mirblab.formula.operators import operator_tree
 from mirblab.formula.tree import OPERANDS, Tree
 
@@ -37,7 +37,7 @@ _RESERVED = frozenset("Prop Sort Type abbrev class def exists forall fun in inst
 _PARTS_FOLLOW = "\0"  # stands before parts of names, and in no text
 # What LaTeX and statements call differently: sets of numbers are no variables there, and one arrow implies.
 _STATED = {f"V!{letter}": letter for letter in "ℕℤℚℝℂ"} | {"O!iff": "F!↔", "O!implies": "F!→", "O!maps-to": "O!lambda"}
-_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_SUBSCRIPTS = str.maketrans({digit: sign for sign, digit in LOWERED.items()})
 _NAMES = "?names"  # the root of their tree: a wildcard, so that it has no token
 _stemmer = cache(english_stemmer)
 
